@@ -23,7 +23,12 @@ export async function ensureBrowser(say) {
     say(`There is no Chromium on the PATH (SPILLWAY_CHROMIUM may name one). ${loss}`)
     return
   }
-  say(`installing ${HEADLESS} with apt-get (first run only) …`)
-  const problem = await installPackage(HEADLESS)
-  if (problem !== undefined) say(`${problem} ${loss}`)
+  // Older releases have no package of the headless Chromium.
+  for (const name of [HEADLESS, 'chromium']) {
+    say(`installing ${name} with apt-get (first run only) …`)
+    const problem = await installPackage(name)
+    if (problem === undefined) return
+    say(problem)
+  }
+  say(loss)
 }

@@ -42,5 +42,5 @@ function parseOrExit() {
 
 function exitWith(mistake) {
   process.stderr.write(`${mistake}\nFor the options: npm run compare -- --help\n`)
-  process.exit(1)
+  process.exit(2)
 }

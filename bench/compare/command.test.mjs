@@ -17,7 +17,7 @@ describe('npm run compare', () => {
     [['nope'], "Unexpected argument 'nope'"],
   ])('the comparison refuses %j with one line and a pointer to --help', (args, message) => {
     const { status, stderr } = runNode(['run.mjs', ...args])
-    expect(status).toBe(1)
+    expect(status).toBe(2)
     expect(stderr.startsWith(message)).toBe(true)
     expect(stderr.split('\n').slice(1)).toEqual(['For the options: npm run compare -- --help', ''])
   })

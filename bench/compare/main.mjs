@@ -9,9 +9,10 @@ import { versionOf } from './parts/footprint.mjs'
 import { barChart } from './plot.mjs'
 import { conditions, TABLES, tableText, withResults } from './tables.mjs'
 
-// `process.exit` calls the `exit` listeners, which end Redis and the pods.
+// `process.exit` calls the `exit` listeners, which end Redis and the pods. A signal may come twice: from the terminal and
+// from the parent process.
 for (const signal of ['SIGINT', 'SIGTERM']) {
-  process.once(signal, () => process.exit(exitCodeOf(signal)))
+  process.on(signal, () => process.exit(exitCodeOf(signal)))
 }
 
 const { only, write } = readOptionsOrExit()

@@ -44,7 +44,7 @@ try {
 } catch (error) {
   if (!(error instanceof UsageError)) throw error
   process.stderr.write(`${error.message}\nnpm run e2e -- --help lists scenarios and options.\n`)
-  process.exitCode = 1
+  process.exitCode = 2
 }
 
 async function main(): Promise<number> {

@@ -26,7 +26,9 @@ export function writeResults(scenario: Scenario, figures: readonly Figure[]): vo
 }
 
 function conditions(): string {
-  const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim()
+  // Ends with `-dirty` if files differ from the commit.
+  const describe = ['describe', '--always', '--dirty', '--abbrev=8', '--exclude=*']
+  const commit = execFileSync('git', describe, { encoding: 'utf8' }).trim()
   const date = new Date().toISOString().slice(0, 10)
   const command = ['npm run e2e --', ...process.argv.slice(2)].join(' ')
   return `\`${command}\`, ${date}, commit ${commit}, Node ${process.versions.node}, ${availableParallelism()} cores.\n`

@@ -29,7 +29,8 @@ if (options.help) {
 } else if (words[0] === 'lua') {
   if (options.incremental) exitWith(`--incremental is not an option of lua\n\n${USAGE}`)
   const isCount = (word) => /^[1-9]\d*$/.test(word)
-  const count = words.find(isCount)
+  const [count, ...counts] = words.filter(isCount)
+  if (counts.length > 0) exitWith(`lua takes one COUNT\n\n${USAGE}`)
   const files = choose(
     luaFiles(),
     words.slice(1).filter((word) => !isCount(word)),

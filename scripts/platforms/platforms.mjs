@@ -107,6 +107,8 @@ function prepare() {
     if (unknown !== undefined) exitWith(`unknown suite "${unknown}"; there are quick and redis\n`)
     const odd = given.find((version) => !/^\d+(\.\d+){0,2}$/.test(version))
     if (odd !== undefined) exitWith(`"${odd}" is not a version of Node, such as 22 or 20.19.0\n`)
+    if (options.only && !suites.includes('redis'))
+      exitWith(`--only needs the suite redis\n\n${USAGE}`)
     return () => onNode(given.length > 0 ? given : NODE_VERSIONS, suites)
   }
   if (what === 'redis' && given.length > 0) {

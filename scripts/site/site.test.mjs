@@ -69,12 +69,13 @@ describe.skipIf(browserPath === undefined)('the site in a browser', () => {
 
   // axe looks at each theme and each width once, because it takes most of the time.
   it.each([
-    ['light', 1440],
-    ['dark', 390],
+    ['light', 1440, 390],
+    ['dark', 390, 1440],
   ])(
     'first pages load without error and fit at 390 and 1440 pixels (%s, axe at %d)',
-    async (colorScheme, axeWidth) => {
-      const context = await browser.newContext({ colorScheme, reducedMotion: 'reduce' })
+    async (colorScheme, axeWidth, otherWidth) => {
+      const viewport = { width: axeWidth, height: 900 }
+      const context = await browser.newContext({ colorScheme, viewport, reducedMotion: 'reduce' })
       const page = await context.newPage()
       const errors = []
       page.on('pageerror', ({ message }) => errors.push(message))
@@ -84,9 +85,10 @@ describe.skipIf(browserPath === undefined)('the site in a browser', () => {
       const found = []
       const widePages = hasApi ? [...WIDE_PAGES, 'reference/api/spillway'] : WIDE_PAGES
       for (const path of [...FIRST_PAGES, ...widePages]) {
+        await page.setViewportSize(viewport)
         await page.goto(site.origin + SITE_BASE + path)
         await page.locator('h1, .VPHero').first().waitFor()
-        for (const width of [390, 1440]) {
+        for (const width of [axeWidth, otherWidth]) {
           await page.setViewportSize({ width, height: 900 })
           const overflow =
             'document.documentElement.scrollWidth - document.documentElement.clientWidth'
