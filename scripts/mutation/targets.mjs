@@ -102,11 +102,14 @@ export const TARGETS = [
   },
   {
     files: ['src/local/retry/retry-call.ts', 'src/guard/stages/retry.ts'],
-    tests: ['src/local/retry/retry.test.ts', 'test/guard-{close,retry-conditions}.test.ts'],
+    tests: [
+      'src/local/{regressions,retry/retry}.test.ts',
+      'test/{guard-close,guard-retry-conditions,retry-shared-errors}.test.ts',
+    ],
   },
   {
     files: ['src/local/timeout/timed-call.ts'],
-    tests: ['src/local/timeout/*.test.ts'],
+    tests: ['src/local/regressions.test.ts', 'src/local/timeout/*.test.ts'],
   },
   {
     files: [

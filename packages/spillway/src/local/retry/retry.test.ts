@@ -8,6 +8,7 @@ import { createBulkhead } from '../bulkhead/bulkhead.js'
 import { attemptsOf } from './attempts.js'
 import { createRetry, type RetryOptions } from './retry.js'
 import { createRetryBudget } from './retry-budget.js'
+import type { RetryFunction, RetryRunOptions } from './retry-call.js'
 
 function setup(options: RetryOptions = {}) {
   const clock = createVirtualClock()
@@ -331,6 +332,160 @@ describe('retry events', () => {
       { type: 'retry.scheduled', name: 'openai', attempt: 1, delayMs: 100, error },
       { type: 'retry.stopped', name: 'openai', attempt: 2, because: 'attempts', error },
     ])
+  })
+})
+
+/** The last `retry.stopped` event of a call. */
+async function stopOf(
+  { retry, clock }: ReturnType<typeof setup>,
+  fn: RetryFunction<unknown>,
+  options: RetryRunOptions = {},
+) {
+  const events: SpillwayEvent[] = []
+  const stop = onEvent((event) => events.push(event))
+  await clock.until(retry.tryRun(fn, options))
+  stop()
+  return events.findLast(({ type }) => type === 'retry.stopped')
+}
+
+describe('reason why a retry stops', () => {
+  const error = new Error('down')
+  const fail = () => Promise.reject(error)
+
+  it('mayRetry that returns false prevents the retry, and one that returns true allows it', async () => {
+    const fn = vi.fn(fail)
+    const prevented = await stopOf(setup(), fn, { mayRetry: () => false })
+    expect(prevented).toMatchObject({ because: 'prevented', attempt: 1, error })
+    expect(await stopOf(setup(), fn, { mayRetry: () => true })).toMatchObject({
+      because: 'attempts',
+      attempt: 3,
+    })
+    expect(fn).toHaveBeenCalledTimes(4)
+  })
+
+  it('mayRetry that throws is an event and prevents the retry', async () => {
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    const mayRetry = () => {
+      throw new Error('mayRetry')
+    }
+    expect(await stopOf(setup(), fail, { mayRetry })).toMatchObject({ because: 'prevented' })
+    stop()
+    expect(events[0]).toMatchObject({ type: 'callback.failed', callback: 'mayRetry' })
+  })
+
+  it("an own budget without reasons stops with the reason 'budget', and also if it throws", async () => {
+    const own = (tryRetry: () => boolean) => setup({ budget: { recordRequest() {}, tryRetry } })
+    expect(
+      await stopOf(
+        own(() => false),
+        fail,
+      ),
+    ).toMatchObject({ because: 'budget', attempt: 1 })
+    const throwing = () => {
+      throw new Error('budget')
+    }
+    expect(await stopOf(own(throwing), fail)).toMatchObject({ because: 'budget', attempt: 1 })
+    expect(
+      await stopOf(
+        own(() => true),
+        fail,
+      ),
+    ).toMatchObject({ because: 'attempts' })
+  })
+
+  it('a budget that throws while it counts requests is an event, and the call goes on', async () => {
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    const recordRequest = () => {
+      throw new Error('budget')
+    }
+    const { clock, retry } = setup({ budget: { recordRequest, tryRetry: () => false } })
+    await expect(clock.until(retry.run(flaky(0)))).resolves.toBe('answer 1')
+    stop()
+    expect(events).toMatchObject([{ type: 'callback.failed', callback: 'budget' }])
+  })
+
+  it('an abort during an attempt is the reason of its end', async () => {
+    const abort = new AbortController()
+    const aborting = () => {
+      abort.abort()
+      return fail()
+    }
+    const stopped = await stopOf(setup(), aborting, { signal: abort.signal })
+    expect(stopped).toMatchObject({ because: 'aborted', attempt: 1, error })
+  })
+
+  it.each([
+    ['an error', new Error('down')],
+    ['a function', () => 'down'],
+    ['null', null],
+    ['undefined', undefined],
+    ['a string', 'down'],
+  ])('%s that an inner retry gave up on is not retried by the outer one', async (_, thrown) => {
+    const outer = setup()
+    const inner = setup({ clock: outer.clock }).retry
+    let calls = 0
+    const call = () =>
+      inner.run(() => {
+        calls++
+        return Promise.reject(thrown)
+      })
+    expect(await stopOf(outer, call)).toMatchObject({ because: 'retried-below', attempt: 1 })
+    expect(calls).toBe(3)
+  })
+
+  it('an inner retry of one attempt has not retried, so the outer one does', async () => {
+    const single = setup({ attempts: 1 })
+    const fn = vi.fn(fail)
+    const stopped = await stopOf(setup(), () => single.retry.run(fn))
+    expect(stopped).toMatchObject({ because: 'attempts', attempt: 3 })
+    expect(fn).toHaveBeenCalledTimes(3)
+  })
+
+  it('another error than the one that an inner retry gave up on is retried', async () => {
+    const outer = setup()
+    const inner = setup({ clock: outer.clock }).retry
+    const other = new Error('other')
+    const call = async () => {
+      await inner.run(fail).catch(() => {})
+      throw other
+    }
+    const stopped = await stopOf(outer, call)
+    expect(stopped).toMatchObject({ because: 'attempts', attempt: 3, error: other })
+  })
+
+  it('a deadline that passes during the delay is the reason and the error', async () => {
+    const virtual = createVirtualClock()
+    // Its timers are late.
+    const clock: Clock = {
+      now: () => virtual.now(),
+      wallMs: () => virtual.wallMs(),
+      pollTurn: (run) => virtual.pollTurn(run),
+      schedule: (delayMs, run) => virtual.schedule(delayMs + 1_000, run),
+    }
+    const { retry } = setup({ clock })
+    const fn = flaky(1)
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    const call = runWithDeadline(createDeadline(900, virtual), () => retry.run(fn))
+    await expect(virtual.until(call)).rejects.toThrow('blip')
+    stop()
+    expect(fn).toHaveBeenCalledOnce()
+    expect(events.at(-1)).toMatchObject({
+      ...{ type: 'retry.stopped', because: 'deadline', attempt: 1 },
+      error: { code: 'DEADLINE_EXCEEDED', stage: 'retry' },
+    })
+  })
+
+  it('a call whose deadline has passed makes no attempt', async () => {
+    const { clock, retry } = setup()
+    const deadline = createDeadline(10, clock)
+    await clock.advance(10)
+    const fn = flaky(0)
+    const call = runWithDeadline(deadline, () => retry.run(fn))
+    await expect(call).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED', stage: 'retry' })
+    expect(fn).not.toHaveBeenCalled()
   })
 })
 
