@@ -90,14 +90,16 @@ export const TARGETS = [
     tests: [
       'src/shared/permit-queue/{permit-requests,lane-block,immediate-permits}.test.ts',
       'src/shared/rate-limiter/rate-limiter.test.ts',
-      'test/guard-{order,slots,pools,close,regressions}.test.ts',
+      'test/guard-{order,slots,pools,close,regressions,pitfalls,lanes,headroom,wake-ups,breaker,no-timeout}.test.ts',
+      'test/memory-conformance.test.ts',
     ],
   },
   {
     files: ['src/shared/circuit-breaker/lane/lane-breaker.ts'],
     tests: [
       'src/shared/circuit-breaker/lane/*.test.ts',
-      'src/shared/circuit-breaker/circuit-breaker.test.ts',
+      'src/shared/circuit-breaker/{circuit-breaker,breaker-lanes}.test.ts',
+      'test/{breaker-hang,guard-breaker,outage-breaker,memory-conformance}.test.ts',
     ],
   },
   {

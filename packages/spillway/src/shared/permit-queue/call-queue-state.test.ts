@@ -64,6 +64,39 @@ describe('state of the queue', () => {
     expect(queue.take('c', 0)).toBeUndefined()
   })
 
+  it('a standing queue drops a call when a drop is due, and not with each call served', async () => {
+    const { clock, queue, join } = setup({ targetMs: 100 })
+    const dropped: LeaveReason[] = []
+    for (let i = 0; i < 8; i++) join({ onLeave: (why) => dropped.push(why) })
+    await clock.advance(100)
+    queue.take('default', clock.now())
+    await clock.advance(100)
+    for (let i = 0; i < 3; i++) queue.take('default', clock.now())
+    expect([queue.standing, dropped]).toEqual([true, ['overload']])
+  })
+
+  it('a call leaves at its deadline, whatever the time when it joins', async () => {
+    const { clock, join } = setup({ timeoutMs: 5_000 })
+    await clock.advance(1_000)
+    const left: [LeaveReason, number][] = []
+    const leave = (why: LeaveReason) => left.push([why, clock.now()])
+    join({ deadlineMs: 1_300, onLeave: leave })
+    join({ deadlineMs: 6_000, onLeave: leave })
+    join({ deadlineMs: 6_001, onLeave: leave })
+    await clock.advance(10_000)
+    expect(left.sort((one, other) => one[1] - other[1])).toEqual([
+      ['deadline', 1_300],
+      ['deadline', 6_000],
+      ['timeout', 6_000],
+    ])
+  })
+
+  it('a wait of a lane without calls is ignored', () => {
+    const { queue } = setup()
+    queue.excludeWait('unknown', 1_000)
+    expect(queue.lengthOf('unknown')).toBe(0)
+  })
+
   it('the queue is standing when one of its lanes is', async () => {
     const { clock, queue, join } = setup({ targetMs: 100 })
     join({ lane: 'quick' })
