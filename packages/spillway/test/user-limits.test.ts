@@ -185,7 +185,8 @@ describe('user limits over time', () => {
     })
     await limits.check({ user })
     const key = `sw1:{${user}}:u`
-    expect(await server.send('OBJECT', 'ENCODING', key)).toBe('int')
+    // Valkey 9 stores a short number inside its key object, Redis without one.
+    expect(['int', 'embstr']).toContain(await server.send('OBJECT', 'ENCODING', key))
     expect(key.length).toBeLessThanOrEqual(44)
   })
 })

@@ -51,7 +51,7 @@ function versionFinding(name: string, info: Info): Finding {
     info.get('server_name') === 'valkey'
       ? `Valkey ${info.get('valkey_version')}`
       : `Redis ${version}`
-  const topology = `${info.get('redis_mode')}, ${info.get('role')}, ${info.get('connected_slaves') ?? 0} replicas`
+  const topology = `${info.get('redis_mode') ?? info.get('server_mode')}, ${info.get('role')}, ${info.get('connected_slaves') ?? 0} replicas`
   const message = `${name}: ${kind}, ${topology}`
   if (major > 6 || (major === 6 && minor >= 2)) return ok('server', message)
   return fail('server', message, 'too old; install Redis 6.2 or newer, or Valkey')

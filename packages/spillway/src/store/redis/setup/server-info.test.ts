@@ -3,6 +3,7 @@ import { judge } from './server-info.js'
 
 const infoOf = (fields: object) =>
   Object.entries({ redis_version: '7.0.15', redis_mode: 'standalone', role: 'master', ...fields })
+    .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}:${value}\r\n`)
     .join('')
 
@@ -12,6 +13,8 @@ describe('Redis server info', () => {
     [{ redis_version: '5.0.7' }, 'needs Redis 6.2 or newer, or Valkey'],
     [{ redis_mode: 'sentinel' }, 'h:1 is a Sentinel: name it in redis.sentinels'],
     [{ redis_mode: 'cluster' }, 'name it in redis.urls, not redis.url'],
+    [{ redis_mode: undefined, server_mode: 'cluster' }, 'name it in redis.urls, not redis.url'],
+    [{ redis_mode: undefined, server_mode: 'sentinel' }, 'name it in redis.sentinels'],
     [{ loading: 1 }, 'h:1 is still loading its data'],
     [
       { role: 'slave', master_host: 'm', master_port: 2 },

@@ -35,7 +35,8 @@ function problemOf(
       `${name} is Redis ${version}, which is too old: ${why}, which needs Redis ${OLDEST.join('.')} or newer, or Valkey`,
     )
   }
-  const mode = fields.get('redis_mode')
+  // Valkey 9 has a new name for it.
+  const mode = fields.get('redis_mode') ?? fields.get('server_mode')
   if (mode === 'sentinel') {
     return new RedisSetupError(`${name} is a Sentinel: name it in redis.sentinels`)
   }
