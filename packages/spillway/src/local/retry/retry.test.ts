@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { createBulkhead } from '../bulkhead/bulkhead.js'
 import { attemptsOf } from './attempts.js'
 import { createRetry, type RetryOptions } from './retry.js'
-import { createRetryBudget } from './retry-budget.js'
+import { createRetryBudget, type RetryBudget } from './retry-budget.js'
 import type { RetryFunction, RetryRunOptions } from './retry-call.js'
 
 function setup(options: RetryOptions = {}) {
@@ -335,6 +335,12 @@ describe('retry events', () => {
   })
 })
 
+/** A budget of an application, which allows nothing and gives no reasons. */
+function budgetOf(change: Partial<RetryBudget>): RetryBudget {
+  const { allowedRetries, snapshot } = createRetryBudget()
+  return { recordRequest() {}, tryRetry: () => false, allowedRetries, snapshot, ...change }
+}
+
 /** The last `retry.stopped` event of a call. */
 async function stopOf(
   { retry, clock }: ReturnType<typeof setup>,
@@ -375,7 +381,7 @@ describe('reason why a retry stops', () => {
   })
 
   it("an own budget without reasons stops with the reason 'budget', and also if it throws", async () => {
-    const own = (tryRetry: () => boolean) => setup({ budget: { recordRequest() {}, tryRetry } })
+    const own = (tryRetry: () => boolean) => setup({ budget: budgetOf({ tryRetry }) })
     expect(
       await stopOf(
         own(() => false),
@@ -400,7 +406,7 @@ describe('reason why a retry stops', () => {
     const recordRequest = () => {
       throw new Error('budget')
     }
-    const { clock, retry } = setup({ budget: { recordRequest, tryRetry: () => false } })
+    const { clock, retry } = setup({ budget: budgetOf({ recordRequest }) })
     await expect(clock.until(retry.run(flaky(0)))).resolves.toBe('answer 1')
     stop()
     expect(events).toMatchObject([{ type: 'callback.failed', callback: 'budget' }])

@@ -58,7 +58,7 @@ async function setup(settings: Settings = {}) {
     call.body = { givenUp: (error) => lost.push(error) }
     return lost
   }
-  return { clock, call, ends, begin, stream }
+  return { limits, clock, call, ends, begin, stream }
 }
 
 const never = () => new Promise<never>(() => {})
@@ -319,9 +319,7 @@ describe('function of a timed call', () => {
 
   it('only calls that begin while they are collected are noted', async () => {
     const collected: unknown[] = []
-    const outside = await setup()
-    const { clock } = outside
-    const limits = { name: 'openai', clock, timers: new TimerList(clock, 1) } as CallLimits
+    const { limits } = await setup()
     let inside: unknown
     collectCalls(
       () => {
