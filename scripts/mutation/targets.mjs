@@ -1,5 +1,12 @@
 // The files whose mutants are tested, and the quick tests that have to find them. Everything under packages/spillway/.
 
+/** Quick tests of whole guards. */
+const GUARD_TESTS = [
+  'test/{custom-stages,refusal-table,retry-shared-errors,run-options}.test.ts',
+  'test/guard-{breaker,close,fallback-values,headroom,hostile,lanes,nested-calls,no-timeout,order}.test.ts',
+  'test/guard-{pitfalls,pools,regressions,retry-after,shadow,slots,tier-refusals,wake-ups}.test.ts',
+]
+
 /**
  * `isInProcess`: the tests run in one process, see in-process-runner.mjs.
  * @type {{ files: string[], tests: string[], isInProcess?: boolean }[]}
@@ -90,8 +97,8 @@ export const TARGETS = [
     tests: [
       'src/shared/permit-queue/{permit-requests,lane-block,immediate-permits}.test.ts',
       'src/shared/rate-limiter/rate-limiter.test.ts',
-      'test/guard-{order,slots,pools,close,regressions,pitfalls,lanes,headroom,wake-ups,breaker,no-timeout}.test.ts',
       'test/memory-conformance.test.ts',
+      ...GUARD_TESTS,
     ],
   },
   {
@@ -104,10 +111,7 @@ export const TARGETS = [
   },
   {
     files: ['src/local/retry/retry-call.ts', 'src/guard/stages/retry.ts'],
-    tests: [
-      'src/local/{regressions,retry/retry}.test.ts',
-      'test/{guard-close,guard-retry-conditions,retry-shared-errors}.test.ts',
-    ],
+    tests: ['src/local/{regressions,retry/retry}.test.ts', ...GUARD_TESTS],
   },
   {
     files: ['src/local/timeout/timed-call.ts'],
@@ -120,8 +124,6 @@ export const TARGETS = [
       'src/guard/pipeline/attempt.ts',
       'src/guard/pipeline/start-call.ts',
     ],
-    tests: [
-      'test/{custom-stages,guard-close,guard-order,guard-regressions,guard-hostile,guard-shadow,guard-slots}.test.ts',
-    ],
+    tests: GUARD_TESTS,
   },
 ]
