@@ -95,10 +95,9 @@ export const TARGETS = [
       'src/shared/permit-queue/lane-block.ts',
     ],
     tests: [
-      'src/shared/permit-queue/{permit-requests,lane-block,immediate-permits}.test.ts',
+      'src/shared/permit-queue/{permit-dispatcher,permit-requests,lane-block,immediate-permits}.test.ts',
       'src/shared/rate-limiter/rate-limiter.test.ts',
-      'test/memory-conformance.test.ts',
-      ...GUARD_TESTS,
+      'test/guard-{order,slots,pools,close,regressions}.test.ts',
     ],
   },
   {
