@@ -14,17 +14,17 @@ const CACHE = join(root, 'node_modules/.cache/mutation')
 const SCRIPTS_FILE = join(CACHE, 'scripts.json')
 const SEED = 1
 
-/** The differential tests and the scripts that they run. `check-access`, `pulse-guard` and `send-pod-command` have no twin. */
+/** The differential tests and the scripts that they run. `check-access` has no twin. */
 const TWINS = {
   'breaker-twins': [
     ...['command-breaker', 'report-outcomes', 'sync-breakers', 'take-probes'],
-    ...['beat-pod', 'leave-pod', 'list-pods'],
   ],
   'limit-twins': [
     ...['take-permits', 'settle-permits', 'apply-feedback', 'book-spent', 'change-limits'],
     ...['pause-lane', 'read-limits', 'check-levels', 'refund-levels', 'report-requests'],
   ],
   'piggyback-twins': ['take-and-report'],
+  'pod-twins': ['beat-pod', 'leave-pod', 'list-pods', 'pulse-guard', 'send-pod-command'],
   'queue-twins': [
     ...['add-jobs', 'reserve-jobs', 'finish-jobs', 'extend-jobs', 'command-queue'],
     ...['read-queue', 'read-job-status', 'repair-queue'],
