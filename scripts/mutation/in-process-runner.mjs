@@ -2,7 +2,6 @@
 // which takes 0.2 s of CPU time; the tests of a transition take a few milliseconds. For tests that need only
 // `describe`, `it`, hooks and `expect`. Every mutant gets new instances of all modules.
 
-import { performance } from 'node:perf_hooks'
 import { declareFactoryPlugin, PluginKind } from '@stryker-mutator/api/plugin'
 import {
   DryRunStatus,
@@ -53,9 +52,8 @@ const CONFIG = {
 class InProcessRunner {
   #server
   #modules
+  /** The order of the target's `tests`. The first failure ends a run, so quick tests come first. */
   #files
-  /** By file: milliseconds of its tests. Quick files run first, because the first failure ends a run. */
-  #durations = new Map()
 
   capabilities() {
     return { reloadEnvironment: true }
@@ -74,7 +72,8 @@ class InProcessRunner {
       plugins: [vitestPlugin],
     })
     this.#modules = createServerModuleRunner(this.#server.environments.ssr, { hmr: false })
-    this.#files = globSync(JSON.parse(process.env.SPILLWAY_MUTATION_TESTS), { absolute: true })
+    const patterns = JSON.parse(process.env.SPILLWAY_MUTATION_TESTS)
+    this.#files = patterns.flatMap((pattern) => globSync(pattern, { absolute: true }).sort())
   }
 
   async dryRun() {
@@ -101,13 +100,10 @@ class InProcessRunner {
     const files = chosen
       ? this.#files.filter((file) => ids.some((id) => id.startsWith(`${file}#`)))
       : this.#files
-    const cost = (file) => this.#durations.get(file) ?? 0
-    const sorted = [...files].sort((one, other) => cost(one) - cost(other))
     this.#modules.clearCache()
     const tests = []
-    for (const file of sorted) {
+    for (const file of files) {
       let failed = false
-      const startMs = performance.now()
       const ran = await startTests([file], {
         config: { ...CONFIG },
         importFile: (path) => this.#modules.import(path),
@@ -120,7 +116,6 @@ class InProcessRunner {
           state().currentTestId = undefined
         },
       })
-      if (isDryRun) this.#durations.set(file, performance.now() - startMs)
       const errors = ran.flatMap(({ result }) => result?.errors ?? [])
       if (errors.length > 0 && isDryRun) {
         return {

@@ -106,7 +106,7 @@ async function runStryker(files, { tests, isInProcess }, name) {
     ignoreStatic: true,
     concurrency: Number(process.env.SPILLWAY_MUTATION_PROCESSES ?? 1),
     // Ends mutants with an endless loop. Stryker adds 1.5 times the duration of the tests. Generous, because the machine may be busy.
-    timeoutMS: isInProcess ? 10_000 : 40_000,
+    timeoutMS: isInProcess ? 4_000 : 40_000,
     incremental: options.incremental,
     incrementalFile: join(CACHE, `${name}.json`),
     ignorePatterns: ['**/dist', 'docs', 'deploy', '.github', 'scripts/mutation/node_modules'],

@@ -33,6 +33,7 @@ export const TARGETS = [
     tests: [
       'src/store/limits/*.test.ts',
       'test/recorded-limits.test.ts',
+      // Last, because a caller that is never served waits for ever in virtual time, until Stryker ends the mutant.
       '../../scripts/mutation/limit-claims.ts',
     ],
     isInProcess: true,
