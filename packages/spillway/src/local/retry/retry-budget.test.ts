@@ -72,6 +72,19 @@ describe('retry budget of one call', () => {
     },
   )
 
+  it('a ratio of 0 allows no retries, not even a minimum', () => {
+    expect(createRetryBudget({ ratio: 0 }).tryRetry(1)).toBe(false)
+    expect(createRetryBudget({ ratio: 0, minimum: 1 }).tryRetry(1)).toBe(true)
+  })
+
+  it('retry budget without conditions refuses the fourth retry because of the attempts', () => {
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    expect(createRetryBudget({ minimum: 100 }).payRetry?.(4)).toBe('attempts')
+    stop()
+    expect(events).toEqual([])
+  })
+
   it('a call without budget left gets the reason budget', () => {
     const budget = createRetryBudget({ minimum: 1 })
     expect([budget.payRetry?.(1), budget.payRetry?.(1)]).toEqual([undefined, 'budget'])

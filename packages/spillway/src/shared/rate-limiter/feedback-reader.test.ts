@@ -105,6 +105,25 @@ describe('feedback of vendor responses', () => {
     expect(sent[0]?.[1].refused).toEqual(refunds ? REFUSED : undefined)
   })
 
+  it('a good response with new remaining units is sent', () => {
+    const { answer, sent } = setup()
+    answer({ headers: { 'x-ratelimit-remaining-requests': '50' } })
+    expect(sent).toMatchObject([['a', { throttled: false, left: [{ remaining: 50 }] }]])
+  })
+
+  it('sweep() forgets a lane after a minute without a response', async () => {
+    const recovers = async (unusedMs: number) => {
+      const { clock, reader, answer, sent } = setup()
+      answer({ status: 429 })
+      await clock.advance(unusedMs)
+      reader.sweep(clock.now())
+      answer({})
+      return sent.length === 2
+    }
+    expect(await recovers(60_000)).toBe(true)
+    expect(await recovers(60_001)).toBe(false)
+  })
+
   it('a status of 399 is good and one of 400 is not, so only good ones are read now and then', () => {
     const { answer, sent, reader } = setup()
     const headers = { 'x-ratelimit-remaining-requests': '50' }

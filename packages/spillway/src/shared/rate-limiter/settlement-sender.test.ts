@@ -82,6 +82,25 @@ describe('settlement sender', () => {
     expect(sent).toHaveLength(1)
   })
 
+  it('close() during a batch in flight sends the rest right after it', async () => {
+    const { clock, settler, sent } = remote(1)
+    settler.add('a', [back(-10)])
+    await clock.advance(GATHER_MS)
+    settler.add('a', [back(-1)])
+    await clock.until(settler.close())
+    expect(sent).toHaveLength(2)
+    expect(clock.now()).toBe(GATHER_MS + 2)
+  })
+
+  it('settlements of an in-process store that replies later do not wait for a timer', async () => {
+    const { clock, settler, sent } = inProcess(() => Promise.resolve(0))
+    settler.add('a', [back(-10)])
+    settler.add('a', [back(-1)])
+    await clock.settle()
+    expect(sent.map(({ corrections }) => corrections)).toEqual([[back(-10)], [back(-1)]])
+    expect(clock.now()).toBe(0)
+  })
+
   it('a batch whose reply was lost is sent again under the same number before later ones', async () => {
     const { clock, settler, sent, failures } = remote()
     failures.push(new Error('no reply'))
@@ -110,6 +129,7 @@ describe('settlement sender', () => {
     settler.add('a', [back(-10)])
     settler.add('a', [back(-1)])
     expect(sent).toHaveLength(2)
+    expect(sent[1]?.sequence).toBeGreaterThan(sent[0]?.sequence as number)
   })
 
   it('settlement sender sends an empty batch when the store wants to wake a further pod', async () => {

@@ -68,7 +68,6 @@ export class SettlementSender {
     for (const timer of this.#wakeTimers.values()) timer.cancel()
     this.#wakeTimers.clear()
     return new Promise((resolve) => {
-      if (!this.#busy && this.#waiting.size === 0) return resolve()
       this.#idle.push(resolve)
       if (!this.#busy) void this.#flush()
     })

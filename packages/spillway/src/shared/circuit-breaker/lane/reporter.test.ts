@@ -11,6 +11,11 @@ import type { BreakerView } from '../../../store/port.js'
 import { createVirtualClock } from '../../../testing/virtual-clock.js'
 import { createReporter, fewCallsOf, type Report, Reporter } from './reporter.js'
 
+interface PendingReply {
+  resolve(): void
+  reject(error: Error): void
+}
+
 /** A store that answers at once unless it is down. */
 function setup({ sliceMs = Number.POSITIVE_INFINITY } = {}) {
   const clock = createVirtualClock()
@@ -95,6 +100,7 @@ describe('breaker reporter', () => {
 
   it('a report without an answer is sent again every 100 ms until it is staleMs old', async () => {
     const { clock, sent, store, reporter } = setup()
+    await clock.advance(10_000)
     store.down = true
     reporter.add(1)
     await clock.advance(5_000)
@@ -142,6 +148,7 @@ describe('breaker reporter', () => {
   it('a success waits for flushMs and is then sent', async () => {
     const { clock, sent, reporter } = setup()
     reporter.addLater(0)
+    expect(reporter.isIdle).toBe(false)
     await clock.advance(99)
     expect(sent).toEqual([])
     await clock.advance(1)
@@ -223,6 +230,34 @@ describe('breaker reporter', () => {
     expect(await attempts(0)).toBe(601)
   })
 
+  it('while a report is sent again, further outcomes wait for its reply', async () => {
+    const clock = createVirtualClock()
+    const sent: number[] = []
+    const replies: PendingReply[] = []
+    let numbers = 0
+    const reporter = new Reporter({
+      clock,
+      flushMs: () => 100,
+      staleMs: 1_000,
+      sliceMs: Number.POSITIVE_INFINITY,
+      nextNumber: () => ++numbers,
+      traffic: () => ({ inFlight: [0, 1] }),
+      send({ sequence }) {
+        sent.push(sequence)
+        return new Promise<void>((resolve, reject) => replies.push({ resolve, reject }))
+      },
+    })
+    reporter.add(FAILURE)
+    replies[0]?.reject(new Error('down'))
+    await clock.advance(100)
+    expect(sent).toEqual([1, 1])
+    reporter.add(FAILURE)
+    expect(sent).toEqual([1, 1])
+    replies[1]?.resolve()
+    await clock.settle()
+    expect(sent).toEqual([1, 1, 2])
+  })
+
   it('successes are reported at once up to 100 calls or twice minimumCalls, and at most a window of calls', () => {
     const few = (windowCalls: number, minimumCalls: number) =>
       fewCallsOf({ windowCalls, minimumCalls } as BreakerSpec)
@@ -260,6 +295,15 @@ describe('breaker reporter', () => {
       await clock.advance(1_000)
       expect(sent).toEqual([])
       expect(reporter.isIdle).toBe(true)
+    })
+
+    it('reporter has no timer after a piggybacked report without further outcomes', async () => {
+      const { clock, reporter } = setup()
+      reporter.addLater(0)
+      await clock.advance(50)
+      const pending = reporter.piggyback()
+      pending?.arrived()
+      expect(clock.pending).toBe(0)
     })
 
     it('reporter sends nothing during a piggybacked report, and urgent outcomes right after it', async () => {

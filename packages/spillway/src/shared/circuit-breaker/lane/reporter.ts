@@ -110,7 +110,7 @@ export class Reporter {
   #outcomes: [kind: number, times: number, slicesAgo?: number][] = []
   /** Of the last entry of `#outcomes`. */
   #lastSlicesAgo = 0
-  /** A report has to be sent without waiting. */
+  /** A report has to be sent without waiting, for example because of a probe. */
   #urgent = false
   #probes: [probe: string, kind: number][] = []
   /** Set while outcomes wait. */
@@ -139,7 +139,7 @@ export class Reporter {
     const kind = KIND[outcome]
     if (kind === NOTHING) return
     const { sliceMs } = this.#options
-    const slicesAgo = ageMs < sliceMs ? 0 : Math.floor(ageMs / sliceMs)
+    const slicesAgo = Math.floor(ageMs / sliceMs)
     if (kind === FAILURE) this.add(repeated ? REPEATED_FAILURE : FAILURE)
     else if (repeated) this.addLater(REPEATED_SUCCESS)
     else if (kind === SLOW) this.add(SLOW, slicesAgo)
@@ -226,8 +226,7 @@ export class Reporter {
 
   #send(): void {
     while (!this.#sending) {
-      const nothing = this.#outcomes.length === 0 && this.#probes.length === 0
-      if (nothing && !this.#urgent) return this.#rest()
+      if (this.#outcomes.length === 0 && !this.#urgent) return this.#rest()
       this.#transmit(this.#pack(), this.#options.clock.now())
     }
   }
