@@ -8,7 +8,7 @@ import { testGroups } from './scripts/test-groups.mjs'
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const isBuilt = process.env.SPILLWAY_TEST_BUILT !== undefined
-const { quick, simulation, sockets, io, slow } = testGroups(pathOf('.'))
+const { quick, sockets, io, slow } = testGroups(pathOf('.'))
 const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
 const isIo = ({ project }: TestSpecification) => project.name === 'io'
 
@@ -49,10 +49,6 @@ export default defineConfig({
       {
         extends: true,
         test: { name: 'quick', include: quick, ...COMPUTING },
-      },
-      {
-        extends: true,
-        test: { name: 'simulation', include: simulation, ...COMPUTING },
       },
       {
         extends: true,

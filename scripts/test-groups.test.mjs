@@ -14,7 +14,6 @@ it('the first line of a test file names its group, and a file without such a lin
     'packages/plain.test.ts': '',
     'packages/late.test.ts': '\n// test-group: io\n',
     'packages/server.test.ts': '// test-group: sockets\n',
-    'packages/fleet.test.ts': '// test-group: simulation\n',
     'packages/fuzz.test.ts': '// test-group: sockets, slow\n',
     'scripts/child.test.mjs': '// test-group: io\n',
     'examples/fleet.test.ts': '// test-group: io, slow\n',
@@ -22,9 +21,8 @@ it('the first line of a test file names its group, and a file without such a lin
     'scripts/node_modules/foreign.test.mjs': '',
   }
   for (const [file, text] of Object.entries(files)) writeFileSync(join(root, file), text)
-  const { quick, simulation, sockets, io, slow } = testGroups(root)
+  const { quick, sockets, io, slow } = testGroups(root)
   expect(quick.toSorted()).toEqual(['packages/late.test.ts', 'packages/plain.test.ts'])
-  expect(simulation).toEqual(['packages/fleet.test.ts'])
   expect(sockets.toSorted()).toEqual(['packages/fuzz.test.ts', 'packages/server.test.ts'])
   expect(io).toEqual(['examples/fleet.test.ts', 'scripts/child.test.mjs'])
   expect(slow.toSorted()).toEqual(['examples/fleet.test.ts', 'packages/fuzz.test.ts'])

@@ -1,5 +1,5 @@
 // npm test runs every test and ends with one line that people and machines can read.
-// npm run test:quick runs the tests that need neither sockets nor processes, without long simulations.
+// npm run test:quick runs the tests that need neither sockets nor processes.
 // npm run test:long runs every test, random histories with many more seeds.
 // Arguments after `--` go to Vitest, such as a part of a file name.
 

@@ -69,8 +69,8 @@ if (options.help) {
 }
 const SUITES = {
   quick: {
-    head: 'quick tests and simulations',
-    args: ['--project', 'quick', '--project', 'simulation'],
+    head: 'quick tests',
+    args: ['--project', 'quick'],
   },
   redis: {
     head: options.only ? `tests of ${options.only.join(', ')}` : 'Redis conformance suite',

@@ -1,4 +1,3 @@
-// test-group: simulation
 import { createVirtualClock } from 'spillway/testing'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { ACTS, type Act, play } from './act.js'

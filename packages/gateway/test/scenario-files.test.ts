@@ -1,4 +1,3 @@
-// test-group: simulation
 /** The scenarios in examples/ are those in the docs and can be run. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { METRICS, readScenario, simulate } from '@spillway/simulator'

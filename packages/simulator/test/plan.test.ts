@@ -1,4 +1,3 @@
-// test-group: simulation
 import { checkNeeds, findConflicts, type PlanNeeds, planFor, rehearse } from '@spillway/simulator'
 import type { GuardOptions } from 'spillway'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Fleets of many pods and vendors. */
 import { simulatePods } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'

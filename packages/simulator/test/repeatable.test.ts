@@ -1,4 +1,3 @@
-// test-group: simulation
 /** One seed always gives exactly one history; another seed gives a different one. */
 import { SCENARIOS, type Scenario, simulate } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'

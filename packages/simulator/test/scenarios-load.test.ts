@@ -1,4 +1,3 @@
-// test-group: simulation
 import { holds } from './holds.js'
 
 holds('overload', 'spike', 'burst', 'one-key', 'throttled')

@@ -1,4 +1,3 @@
-// test-group: simulation
 import { holds } from './holds.js'
 
 holds('pause', 'outage', 'failing', 'retry-storm', 'sick-pod', 'learned-limits')

@@ -1,4 +1,3 @@
-// test-group: simulation
 /** The search finds fleets that do not recover by themselves, and changes that let them recover. */
 import { isDeepStrictEqual } from 'node:util'
 import {

@@ -1,4 +1,3 @@
-// test-group: simulation
 /**
  * Failures end within milliseconds while successes take seconds. The breaker must stay closed for a
  * healthy downstream and open for a failing one. `BREAKER_RUNS` sets the number of random runs of the

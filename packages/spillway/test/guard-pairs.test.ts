@@ -1,4 +1,3 @@
-// test-group: simulation
 /**
  * A refused call takes nothing: whatever stage refuses it, everything taken before is returned.
  * Tested for every refusal of every stage and for every stage that grants something.

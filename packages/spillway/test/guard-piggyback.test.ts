@@ -1,4 +1,3 @@
-// test-group: simulation
 /**
  * How a guard with a remote store reports outcomes: piggybacked on permit requests while there are
  * any, alone when there are none, and each outcome exactly once.

@@ -1,4 +1,3 @@
-// test-group: simulation
 /**
  * Random histories: nothing leaks, every call ends in time, and slots are held only by running
  * work. `SPILLWAY_SEED` selects other histories.

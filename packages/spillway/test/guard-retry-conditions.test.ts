@@ -1,4 +1,3 @@
-// test-group: simulation
 /** When a guard does not retry because of the state of its pod or of the lane. */
 import { Registry } from 'prom-client'
 import { afterEach, describe, expect, it } from 'vitest'

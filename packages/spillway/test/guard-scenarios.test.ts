@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Typical incidents and how a guard handles them. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it, onTestFinished } from 'vitest'

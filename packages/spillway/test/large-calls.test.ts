@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Pods with large calls beside pods with small ones, all of them saturated. Virtual time. */
 import { describe, expect, it } from 'vitest'
 import type { LimitSpec } from '../src/store/limit-spec.js'

@@ -1,4 +1,3 @@
-// test-group: simulation
 /** The whole fleet in virtual time: callers want more than the vendor gives, and the vendor gives less than configured. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'

@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Calls that reach the vendor before, during and after an outage. */
 import { describe, expect, it } from 'vitest'
 import { usualOrLong } from './long-run.js'

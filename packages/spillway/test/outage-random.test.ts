@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Random store faults over hours of virtual time: limits hold and pods return to shared state. */
 import { createRandom } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Which outage rule applies when, what callers receive and what operators see. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSpillway, type GuardOptions, onEvent, type SpillwayEvent } from '../src/index.js'

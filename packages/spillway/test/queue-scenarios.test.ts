@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Typical uses of a job queue, in virtual time. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SpillwayError } from '../src/core/errors.js'

@@ -1,4 +1,3 @@
-// test-group: simulation
 /** User limits that are exact sliding windows, with the memory store. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../src/core/random.js'

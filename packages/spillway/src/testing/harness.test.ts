@@ -1,4 +1,3 @@
-// test-group: simulation
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
 import { sleep } from '../core/time/sleep.js'

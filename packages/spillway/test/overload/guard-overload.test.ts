@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Shedding, adaptive limits and throttling as stages of a guard. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'

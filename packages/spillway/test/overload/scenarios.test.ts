@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Mechanisms against overload, each compared with its absence. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'

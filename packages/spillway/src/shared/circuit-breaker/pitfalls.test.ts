@@ -1,4 +1,3 @@
-// test-group: simulation
 /** Bugs known from other circuit breakers. */
 import { describe, expect, it } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'

@@ -1,4 +1,3 @@
-// test-group: simulation
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
 import { SpillwayError } from '../../core/errors.js'
