@@ -16,9 +16,7 @@ const SEED = 1
 
 /** The differential tests and the scripts that they run. `check-access` has no twin. */
 const TWINS = {
-  'breaker-twins': [
-    ...['command-breaker', 'report-outcomes', 'sync-breakers', 'take-probes'],
-  ],
+  'breaker-twins': [...['command-breaker', 'report-outcomes', 'sync-breakers', 'take-probes']],
   'limit-twins': [
     ...['take-permits', 'settle-permits', 'apply-feedback', 'book-spent', 'change-limits'],
     ...['pause-lane', 'read-limits', 'check-levels', 'refund-levels', 'report-requests'],
