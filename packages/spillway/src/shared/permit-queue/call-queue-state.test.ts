@@ -119,6 +119,60 @@ describe('state of the queue', () => {
     expect(queue.standing).toBe(false)
   })
 
+  it('take() returns no call if the last one of the lane is dropped', async () => {
+    const { clock, queue, join } = setup({ targetMs: 100 })
+    const dropped: LeaveReason[] = []
+    join()
+    join({ onLeave: (why) => dropped.push(why) })
+    await clock.advance(100)
+    queue.take('default', clock.now())
+    await clock.advance(100)
+    expect(queue.take('default', clock.now())).toBeUndefined()
+    expect([queue.length, dropped]).toEqual([0, ['overload']])
+  })
+
+  it('a call that was put back leaves its lane when it is removed', () => {
+    const { queue, join } = setup()
+    const call = join() as TestCall
+    queue.take('default', 0)
+    queue.putBack(call)
+    queue.remove(call)
+    expect([queue.length, queue.lengthOf('default')]).toEqual([0, 0])
+  })
+
+  it('a call that is removed twice does not cancel the timeout of another one', async () => {
+    const { clock, queue, join } = setup()
+    const left: LeaveReason[] = []
+    const removed = join() as TestCall
+    join({ onLeave: (why) => left.push(why) })
+    queue.remove(removed)
+    queue.remove(removed)
+    await clock.advance(5_000)
+    expect(left).toEqual(['timeout'])
+  })
+
+  it('a call that joins while another one times out gets its whole timeout', async () => {
+    const { clock, join } = setup()
+    const left: number[] = []
+    join({ onLeave: () => join({ onLeave: () => left.push(clock.now()) }) })
+    await clock.advance(5_000)
+    expect(clock.pending).toBe(1)
+    await clock.advance(20_000)
+    expect(left).toEqual([10_000])
+    expect(clock.pending).toBe(0)
+  })
+
+  it('only deadlines before the queue timeout, and finite timeouts, have a timer', () => {
+    const { clock, join } = setup()
+    join({ deadlineMs: 7_000 })
+    expect(clock.pending).toBe(1)
+    const endless = setup({ timeoutMs: Number.POSITIVE_INFINITY })
+    const call = endless.join() as TestCall
+    expect(endless.clock.pending).toBe(0)
+    endless.queue.remove(call)
+    expect(endless.queue.length).toBe(0)
+  })
+
   it('the best lane is the first one listed, if the next calls have equal rank and age', async () => {
     const { clock, queue, join } = setup()
     join({ lane: 'a' })
@@ -153,6 +207,15 @@ describe('longest wait in the queue', () => {
   )
 })
 
+it('the longest wait includes calls on a permit round trip if there is a queue timeout', async () => {
+  const { clock, queue, join } = setup()
+  join()
+  queue.take('default', clock.now())
+  await clock.advance(100)
+  expect(queue.oldestWaitMs(clock.now())).toBe(100)
+  expect(queue.oldestWaitMs(clock.now(), () => true)).toBe(100)
+})
+
 describe('calls that give up', () => {
   it('calls that give up before a time are found, also after others have left', async () => {
     const { clock, queue, join } = setup()
@@ -164,6 +227,7 @@ describe('calls that give up', () => {
     expect(before(4_000)).toEqual([])
     expect(before(4_001)).toEqual([hurried])
     expect(before(5_001)).toEqual([first, hurried])
+    expect(before(5_000)).toEqual([hurried])
     queue.remove(hurried as TestCall)
     expect(before(4_500)).toEqual([])
     expect(before(5_001)).toEqual([first])
@@ -213,5 +277,15 @@ describe('calls that give up', () => {
     low('c')
     join()
     expect(left).toEqual(['b displaced'])
+  })
+
+  it('a lane without calls of the lowest priority loses none', () => {
+    const { queue, join } = setup({ size: 2 })
+    const left: LeaveReason[] = []
+    join({ lane: 'a', priority: 'low', onLeave: (why) => left.push(why) })
+    join({ lane: 'b' })
+    join({ priority: 'high' })
+    expect(left).toEqual(['displaced'])
+    expect([queue.lengthOf('a'), queue.lengthOf('b')]).toEqual([0, 1])
   })
 })
