@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import { numberOfRuns } from '../../../test/long-run.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { advance, charge, emptyCount, refund, unitsToUs } from './counting.js'
+import { advance, charge, emptyCount, fits, refund, unitsToUs } from './counting.js'
 
 const SECOND_US = 1_000_000
 const START_US = 1_000 * SECOND_US
@@ -47,6 +47,56 @@ function bucket() {
     },
   }
 }
+
+describe('counts of changed windows', () => {
+  const sliding = (change: Partial<LimitSpec>): LimitSpec => ({
+    ...SPEC,
+    algorithm: 'sliding-window',
+    slices: 10,
+    ...change,
+  })
+  const used = () => {
+    const count = emptyCount()
+    advance(sliding({}), count, START_US, 0)
+    charge(sliding({}), count, START_US, 4)
+    return count
+  }
+
+  it('a newer release changes the window, also one with slices of equal length', () => {
+    const count = used()
+    const wider = sliding({ windowUs: 2 * SECOND_US, slices: 20 })
+    expect(advance(wider, count, START_US, 1)).toBe(true)
+    expect([count.windowUs, count.units]).toEqual([2 * SECOND_US, 4])
+    expect(advance(wider, count, START_US, 1)).toBe(false)
+  })
+
+  it('releases with an equal window and other slices keep the slices in use', () => {
+    const count = used()
+    expect(advance(sliding({ slices: 20 }), count, START_US, 0)).toBe(false)
+    expect(count.slices).toHaveLength(11)
+  })
+})
+
+describe('what fits', () => {
+  it('a cost of 0 fits a limit that is used up', () => {
+    const one = bucket()
+    one.charge(10)
+    expect([fits(SPEC, one.count, one.nowUs, 1), fits(SPEC, one.count, one.nowUs, 0)]).toEqual([
+      ...[false, true],
+    ])
+  })
+
+  it('a token bucket whose units are rounded up holds less than one unit more than its burst', () => {
+    // A unit takes 10 / 7 µs, rounded up to 2. Ten microseconds of debt are seven units.
+    const spec = { ...SPEC, limit: 7, windowUs: 10 }
+    const count = emptyCount()
+    advance(spec, count, START_US, 0)
+    count.freeAtUs = START_US + 9
+    expect(fits(spec, count, START_US, 1)).toBe(true)
+    count.freeAtUs = START_US + 10
+    expect(fits(spec, count, START_US, 1)).toBe(false)
+  })
+})
 
 /** Keeps the debt before every charge and refund, instead of a few low points. */
 class ExactBucket {

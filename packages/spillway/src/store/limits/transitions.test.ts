@@ -57,6 +57,16 @@ class Lane {
   }
 }
 
+describe('replies of transitions', () => {
+  it('a lane is not paused any more at the end of its pause', () => {
+    const lane = new Lane()
+    const { pausedUntilUs } = lane.feedback({ pauseUs: SECOND_US })
+    expect(pausedUntilUs).toBe(lane.nowUs + SECOND_US)
+    lane.nowUs = pausedUntilUs
+    expect(lane.feedback({ throttled: false }).pausedUntilUs).toBe(0)
+  })
+})
+
 describe('pauses after 429s without a duration', () => {
   it('each pause is twice as long as the one before, and a success begins again', () => {
     const lane = new Lane()
