@@ -236,6 +236,35 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       })
     })
 
+    it('limit scripts merge low points of a token bucket as the TypeScript transition does', async () => {
+      const step = (operation: LimitHistory['steps'][number]['operation'], pauseUs = 0) => ({
+        ...{ operation, pauseUs, pod: 0, lane: 'a' as const },
+      })
+      const take = step({ kind: 'take', costs: [[30, 0, 0]], waitsUs: undefined })
+      const refund = (repliesAgo: number) =>
+        step({ kind: 'settle', which: 0, repliesAgo, delta: -30, resent: false })
+      // The debt grows by 5 units from one take to the next, and once by 2: these low points are merged.
+      for (let similar = 0; similar < 9; similar++) {
+        const takes = Array.from({ length: 10 }, (_, index) => ({
+          ...take,
+          pauseUs: index === similar + 1 ? 2_800_000 : 2_500_000,
+        }))
+        for (const permit of [similar, similar + 1]) {
+          await replay(twin, {
+            ...UNPOOLED,
+            specs: [
+              {
+                ...{ id: 'unit0', span: 'lane', algorithm: 'token-bucket' },
+                ...{ limit: 600, windowUs: 60_000_000, slices: 1, burst: 100 },
+              },
+            ],
+            oldFactors: { limit: 1, window: 1 },
+            steps: [...takes, refund(9 - permit), step({ kind: 'figures' })],
+          })
+        }
+      }
+    })
+
     it(`level scripts charge and refund like the TypeScript transition over ${120 * runs} requests`, async () => {
       let requests = 0
       const reached = { refunds: 0, windowRefusals: 0 }

@@ -261,6 +261,28 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       }
     })
 
+    it.each(['sliding-window', 'fixed-window'] as const)(
+      'job queue scripts spread jobs over a %s like the TypeScript transitions, and leave a part for calls',
+      async (algorithm) => {
+        const window = { algorithm, windowUs: 4_000_000, slices: 8, burst: 0, learn: false }
+        const limits: LimitSpec[] = [{ ...window, id: 'unit0', limit: 60, span: 'lane' }]
+        const add: Operation = {
+          ...{ kind: 'add', jobs: Array(40).fill({ ...PLAIN_JOB, cost: { requests: 2 } }) },
+          ...{ maxSize: 1_000, maxPerTenant: 1_000 },
+        }
+        const reserve: Operation = {
+          ...{ kind: 'reserve', worker: 'w1', wanted: 1, leaseUs: 3_000_000, parkUs: 0 },
+          ...{ ends: undefined, resultUs: 0 },
+        }
+        const reserves = Array.from({ length: 100 }, (_, index) =>
+          at(20_000 + (index % 7) * 3_001, reserve),
+        )
+        for (const keep of [0.1, 0.3]) {
+          await replay(twin, { ...PLAIN, limits, keep, steps: [at(0, add), ...reserves] })
+        }
+      },
+    )
+
     it('job queue scripts leave no key without an expiry', async () => {
       const { count: keys, endless } = await twin.keys()
       expect(keys).toBeGreaterThan(0)
