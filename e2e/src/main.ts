@@ -64,7 +64,7 @@ async function main(): Promise<number> {
   if (values.write === true && values.only !== undefined) {
     throw new UsageError('--write: writes complete runs only; leave out --only')
   }
-  const options = runOptions(values)
+  const options = runOptions(scenario, values)
   process.stderr.write(`${scenario.what} (about ${scenario.seconds} s) …\n`)
   const rows = await scenario.run(options)
   for (const { figure, value, target, holds } of rows) {
@@ -90,7 +90,16 @@ function readArguments() {
   }
 }
 
-function runOptions({ only, ...numbers }: Partial<Record<keyof RunOptions, string>>): RunOptions {
+function runOptions(
+  scenario: Scenario,
+  values: Partial<Record<keyof RunOptions, string>>,
+): RunOptions {
+  for (const name of ['only', 'minutes', 'rate', 'seed'] as const) {
+    if (values[name] !== undefined && !scenario.options?.includes(name)) {
+      throw new UsageError(`--${name} is not an option of ${scenario.name}`)
+    }
+  }
+  const { only, ...numbers } = values
   const options: Record<string, string | number> = only === undefined ? {} : { only }
   for (const name of ['minutes', 'rate', 'seed'] as const) {
     const text = numbers[name]

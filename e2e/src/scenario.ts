@@ -25,6 +25,8 @@ export interface Scenario {
   readonly what: string
   /** Approximate duration. */
   readonly seconds: number
+  /** Options of `run` that it takes. Default: none. */
+  readonly options?: readonly (keyof RunOptions)[]
   run(options: RunOptions): Promise<readonly Figure[]>
   /** Formats the figures as a table. Default: one line per figure. */
   table?(figures: readonly Figure[]): string

@@ -26,12 +26,17 @@ export function writeResults(scenario: Scenario, figures: readonly Figure[]): vo
 }
 
 function conditions(): string {
-  // Ends with `-dirty` if files differ from the commit.
-  const describe = ['describe', '--always', '--dirty', '--abbrev=8', '--exclude=*']
-  const commit = execFileSync('git', describe, { encoding: 'utf8' }).trim()
   const date = new Date().toISOString().slice(0, 10)
   const command = ['npm run e2e --', ...process.argv.slice(2)].join(' ')
-  return `\`${command}\`, ${date}, commit ${commit}, Node ${process.versions.node}, ${availableParallelism()} cores.\n`
+  return `\`${command}\`, ${date}, commit ${currentCommit()}, Node ${process.versions.node}, ${availableParallelism()} cores.\n`
+}
+
+/** Ends with `-dirty` if other files than the documentation, with results of earlier runs, differ from the commit. */
+function currentCommit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+  const others = [':(top)', ':(top,exclude)docs']
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', ...others)
+  return `${git('rev-parse', '--short=8', 'HEAD')}${changed === '' ? '' : '-dirty'}`
 }
 
 function listed(figures: readonly Figure[]): string {

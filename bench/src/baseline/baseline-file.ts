@@ -6,7 +6,6 @@ import { BenchError } from '../bench-error.js'
 import { type Baseline, type Recording, type RunFigure, spreadOf } from './baseline.js'
 
 const FILE = fileURLToPath(new URL('../../baseline.json', import.meta.url))
-const DESCRIBE = ['describe', '--always', '--dirty', '--abbrev=8', '--exclude=*']
 
 export function readBaseline(): Baseline {
   if (existsSync(FILE)) return JSON.parse(readFileSync(FILE, 'utf8'))
@@ -18,10 +17,17 @@ export function readBaseline(): Baseline {
 export function currentProgram(): Omit<Recording, 'runs'> {
   return {
     date: new Date().toISOString().slice(0, 10),
-    // Ends with `-dirty` if files differ from the commit.
-    commit: execFileSync('git', DESCRIBE, { encoding: 'utf8' }).trim(),
+    commit: currentCommit(),
     node: process.versions.node,
   }
+}
+
+/** Ends with `-dirty` if other files than the baseline differ from the commit. */
+function currentCommit(): string {
+  const git = (...args: string[]) => execFileSync('git', args, { encoding: 'utf8' }).trim()
+  const others = [':(top)', ':(top,exclude)bench/baseline.json']
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', ...others)
+  return `${git('rev-parse', '--short=8', 'HEAD')}${changed === '' ? '' : '-dirty'}`
 }
 
 /**

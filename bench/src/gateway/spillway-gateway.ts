@@ -1,4 +1,4 @@
-/** Starts Spillway's gateway as it is published: one process, all ten stages, no refusals. */
+/** Starts Spillway's gateway as it is published: one process, nine stages, no refusals. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

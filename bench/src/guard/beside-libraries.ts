@@ -6,7 +6,7 @@ import { createCockatiel, heedful, openOpossum, work } from './contenders.js'
 
 export const guardVsOpossum: Comparison = {
   name: 'guard-vs-opossum',
-  what: 'a call through all ten stages; peer: breaker, timeout, capacity',
+  what: 'a call through nine stages; peer: breaker, timeout, capacity',
   target: 1,
   peerName: peerName('opossum'),
   unit: 'calls/s',
@@ -22,7 +22,7 @@ export const guardVsOpossum: Comparison = {
 
 export const guardVsCockatiel: Comparison = {
   name: 'guard-vs-cockatiel',
-  what: 'a call through all ten stages; peer: retry, breaker, bulkhead, timeout',
+  what: 'a call through nine stages; peer: retry, breaker, bulkhead, timeout',
   target: 8,
   peerName: peerName('cockatiel'),
   unit: 'calls/s',

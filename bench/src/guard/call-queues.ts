@@ -35,7 +35,7 @@ function drain(waiting: number, run: () => Promise<number>, length: () => number
 
 export const queueVsPQueue: Comparison = {
   name: 'queue-vs-p-queue',
-  what: `${MANY.toLocaleString('en-US')} waiting calls, ${SLOTS} at once; with Spillway through all ten stages`,
+  what: `${MANY.toLocaleString('en-US')} waiting calls, ${SLOTS} at once; with Spillway through nine stages`,
   target: 1,
   peerName: peerName('p-queue'),
   unit: 'calls/s',

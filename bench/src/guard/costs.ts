@@ -11,7 +11,7 @@ import { work } from './contenders.js'
 
 export const guardOverBare: Figure = {
   name: 'guard-over-bare',
-  what: 'additional time of a call through all ten stages',
+  what: 'additional time of a call through nine stages',
   unit: 'ns/call',
   prepare(preparation) {
     const guard = openGuard(preparation)
@@ -26,7 +26,7 @@ const CALLS_BETWEEN_COLLECTIONS = 200
 
 export const bytesPerCall: Figure = {
   name: 'bytes-per-call',
-  what: 'allocated memory of a call through all ten stages, including its options',
+  what: 'allocated memory of a call through nine stages, including its options',
   unit: 'bytes/call',
   async prepare(preparation) {
     const guard = openGuard(preparation)
@@ -62,7 +62,7 @@ export function commandsPerCall(callers: number, atMost: number): Figure {
   const who = callers === 1 ? 'one caller' : `${callers} callers at once`
   return {
     name: `commands-per-call-${callers}`,
-    what: `commands to Redis for each call through all ten stages, ${who}`,
+    what: `commands to Redis for each call through nine stages, ${who}`,
     target: { atMost },
     unit: 'commands/call',
     rounds: { warmUp: 1, counted: 5 },

@@ -88,7 +88,7 @@ const BARE = {
 
 const gatewayVsBare = versus({
   name: 'gateway-vs-bare',
-  what: `requests through all ten stages, ${CONNECTIONS} connections`,
+  what: `requests through nine stages, ${CONNECTIONS} connections`,
   target: 0.6,
   ...BARE,
 })

@@ -20,7 +20,7 @@ import type { Suite } from '../measure.js'
 
 export const guard: Suite = {
   name: 'guard',
-  what: 'cost of all ten stages per call, compared with libraries that have some of them',
+  what: 'cost of nine stages per call, compared with libraries that have some of them',
   benches: [
     guardVsOpossum,
     guardVsCockatiel,

@@ -6,7 +6,7 @@ import type { Figure, Round, Suite } from '../measure.js'
 const ORDINARY: Scenario = {
   name: 'ordinary',
   title: 'An ordinary minute of a small fleet',
-  story: 'Ten stages, all on; a vendor that fails now and then.',
+  story: 'Nine stages; a vendor that fails now and then.',
   durationMs: '60s',
   pods: 4,
   store: 'memory',
@@ -43,7 +43,7 @@ const ROUNDS = { warmUp: 4, counted: 7 }
 
 const inMemory: Figure = {
   name: 'simulated-calls-per-second',
-  what: 'calls through real guards in virtual time, ten stages on, four pods on one store in memory, one core',
+  what: 'calls through real guards in virtual time, nine stages on, four pods on one store in memory, one core',
   unit: 'calls/s',
   target: { atLeast: 50_000 },
   rounds: ROUNDS,

@@ -29,6 +29,7 @@ export const faults: Scenario = {
   name: 'faults',
   what: `${FAULTS.length} ways to lose a store, four pods; --only NAME for one`,
   seconds: FAULTS.length * 35,
+  options: ['only'],
   async run({ only }) {
     const chosen = FAULTS.filter(({ name }) => only === undefined || name === only)
     if (chosen.length === 0) {

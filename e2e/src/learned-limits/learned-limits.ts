@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario, UsageError } from '../scenario.js'
 import { startLimitedVendor, type VendorRules, type WindowCount } from './limited-vendor.js'
 
 const WINDOW_MS = 3_000
@@ -46,6 +46,7 @@ export const learnedLimits: Scenario = {
   name: 'learned-limits',
   what: 'two gateways learn that their vendor gives less than configured',
   seconds: 300,
+  options: ['only'],
   async run({ only }) {
     // Child processes end with this process.
     process.setMaxListeners(0)
@@ -62,6 +63,7 @@ export const learnedLimits: Scenario = {
         figures.push(...(await Promise.all(measured.map(figuresOf))).flat())
       }
     }
+    if (figures.length === 0) throw new UsageError(`unknown part "${only}"`)
     return figures
   },
 }

@@ -8,7 +8,7 @@ import { createMockVendor } from '@spillway/mock-vendor'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario, UsageError } from '../scenario.js'
 import { Clients } from './load.js'
 
 interface Extent {
@@ -56,10 +56,13 @@ export const operate: Scenario = {
   name: 'operate',
   what: 'reloads, a replacement and a Redis crash with two gateways of two workers, under load; --only short runs a part',
   seconds: 40,
+  options: ['only'],
   async run({ only }) {
     const extent = only === undefined ? LONG : PARTS[only]
     if (extent === undefined) {
-      throw new Error(`unknown part; expected one of: ${Object.keys(PARTS).join(', ')}`)
+      throw new UsageError(
+        `unknown part "${only}"; expected one of: ${Object.keys(PARTS).join(', ')}`,
+      )
     }
     return suffer(extent)
   },

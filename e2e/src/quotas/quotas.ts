@@ -4,7 +4,15 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createMockVendor, type MockCall } from '@spillway/mock-vendor'
-import { atLeast, atMost, crossTable, type Figure, reported, type Scenario } from '../scenario.js'
+import {
+  atLeast,
+  atMost,
+  crossTable,
+  type Figure,
+  reported,
+  type Scenario,
+  UsageError,
+} from '../scenario.js'
 import { AgentFleet } from './fleet.js'
 import type { Accounting, Run } from './messages.js'
 import { VENDORS, type Vendor } from './vendors.js'
@@ -24,9 +32,15 @@ export const quotas: Scenario = {
   name: 'quotas',
   what: 'agents in four pods use up the quota of each vendor, and no request is refused',
   seconds: 110,
+  options: ['only'],
   async run({ only }) {
-    const fleet = await AgentFleet.start()
     const vendors = VENDORS.filter(({ quota }) => only === undefined || quota === only)
+    if (vendors.length === 0) {
+      throw new UsageError(
+        `unknown quota "${only}"; expected one of: ${VENDORS.map(({ quota }) => quota).join(', ')}`,
+      )
+    }
+    const fleet = await AgentFleet.start()
     // In parallel: windows are long, and both ways of counting see the same load of the machine.
     const figures = await Promise.all(
       vendors.map(async (vendor) => {

@@ -8,7 +8,7 @@ import { Agent, request } from 'undici'
 import { freePort } from '../faults/fleet.js'
 import { startRedis } from '../faults/redis-process.js'
 import { type GatewayProcess, startGateway } from '../gateway-process.js'
-import { atLeast, atMost, type Figure, reported, type Scenario } from '../scenario.js'
+import { atLeast, atMost, type Figure, reported, type Scenario, UsageError } from '../scenario.js'
 import { LoadBalancer } from './load-balancer.js'
 
 const GATEWAYS = 3
@@ -24,8 +24,11 @@ export const rollout: Scenario = {
   name: 'rollout',
   what: 'three gateways behind a proxy, replaced one by one under load; --only kill ends them with SIGKILL instead',
   seconds: 30,
+  options: ['only'],
   async run({ only }) {
-    if (only !== undefined && only !== 'kill') throw new Error('unknown part; expected: kill')
+    if (only !== undefined && only !== 'kill') {
+      throw new UsageError(`unknown part "${only}"; expected: kill`)
+    }
     return upgrade(only === 'kill' ? 'SIGKILL' : 'SIGTERM')
   },
 }

@@ -37,6 +37,7 @@ export const soak: Scenario = {
   name: 'soak',
   what: `${MINUTES} minutes at ${PER_SECOND} requests/s through two gateways with random faults`,
   seconds: MINUTES * 60 + 180,
+  options: ['minutes', 'rate', 'seed'],
   async run({ minutes = MINUTES, rate = PER_SECOND, seed = SEED }) {
     soakRun = new SoakRun(minutes * 60_000, rate, seed)
     return soakRun.run()

@@ -124,9 +124,10 @@ async function replay(twin: TwinRedis, plan: Step[]): Promise<void> {
     nowUs += howLong
     switch (op.kind) {
       case 'beat': {
-        const isAlive = memoryPods.list({ group: GUARD }).some((each) => each.pod === pod)
+        const alive = await memoryPods.list({ group: GUARD })
+        const isAlive = alive.some((each) => each.pod === pod)
         const beat = { group: GUARD, pod, lifeUs: op.lifeUs, snapshot: `at\n${nowUs}` }
-        const reply = memoryPods.beat(beat)
+        const reply = await memoryPods.beat(beat)
         expect(await redisPods.beat(beat)).toEqual(reply)
         if (reply.live > 1) reached.live++
         if (reply.command !== '') reached.received++
@@ -135,18 +136,18 @@ async function replay(twin: TwinRedis, plan: Step[]): Promise<void> {
       }
       case 'send': {
         const request = { group: GUARD, pod, forUs: op.forUs, command: `do {"ü"}\nat ${nowUs}` }
-        const sent = memoryPods.sendCommand(request)
+        const sent = await memoryPods.sendCommand(request)
         expect(await redisPods.sendCommand(request)).toBe(sent)
         if (sent) commandEnds.set(pod, nowUs + op.forUs)
         else reached.noSuchPod++
         break
       }
       case 'leave':
-        memoryPods.leave({ group: GUARD, pod })
+        await memoryPods.leave({ group: GUARD, pod })
         await redisPods.leave({ group: GUARD, pod })
         break
       case 'list': {
-        const records = memoryPods.list({ group: GUARD })
+        const records = await memoryPods.list({ group: GUARD })
         expect(await redisPods.list({ group: GUARD })).toEqual(records)
         break
       }

@@ -72,7 +72,7 @@ describe('retry budget of one call', () => {
     },
   )
 
-  it('a ratio of 0 allows no retries, not even a minimum', () => {
+  it('a ratio of 0 allows no retries unless a minimum is set', () => {
     expect(createRetryBudget({ ratio: 0 }).tryRetry(1)).toBe(false)
     expect(createRetryBudget({ ratio: 0, minimum: 1 }).tryRetry(1)).toBe(true)
   })

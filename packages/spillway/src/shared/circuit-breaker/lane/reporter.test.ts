@@ -145,6 +145,12 @@ describe('breaker reporter', () => {
     ])
   })
 
+  it('a call that seems to end before it began counts in the current slice', () => {
+    const { sent, reporter } = setup({ sliceMs: 1_000 })
+    reporter.ended('slow', false, -0.25)
+    expect(sent.map(({ outcomes }) => outcomes)).toEqual([[[SLOW, 1]]])
+  })
+
   it('a success waits for flushMs and is then sent', async () => {
     const { clock, sent, reporter } = setup()
     reporter.addLater(0)

@@ -139,7 +139,8 @@ export class Reporter {
     const kind = KIND[outcome]
     if (kind === NOTHING) return
     const { sliceMs } = this.#options
-    const slicesAgo = Math.floor(ageMs / sliceMs)
+    // `turnMs` may be earlier than the time at which a call of the same turn began.
+    const slicesAgo = Math.max(0, Math.floor(ageMs / sliceMs))
     if (kind === FAILURE) this.add(repeated ? REPEATED_FAILURE : FAILURE)
     else if (repeated) this.addLater(REPEATED_SUCCESS)
     else if (kind === SLOW) this.add(SLOW, slicesAgo)
