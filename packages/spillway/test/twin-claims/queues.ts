@@ -210,7 +210,7 @@ const history = fc.record({
     }),
   ),
   breaker: fc.option(breaker, { nil: undefined }),
-  keep: fc.constantFrom(0, 0.1, 0.5),
+  keep: fc.constantFrom<number>(0, 0.1, 0.5),
   agingUs: fc.constantFrom(300_000, 5_000_000),
   uncountedTurns: fc.constantFrom(0, 1, 10),
   steps: fc.array(fc.record({ pauseUs, operation }), { minLength: 100, maxLength: 140 }),
