@@ -11,7 +11,7 @@ const DESCRIBE = ['describe', '--always', '--dirty', '--abbrev=8', '--exclude=*'
 export function readBaseline(): Baseline {
   if (existsSync(FILE)) return JSON.parse(readFileSync(FILE, 'utf8'))
   throw new BenchError(
-    'there is no bench/baseline.json. npm run bench -- --record-baseline writes it.',
+    'bench/baseline.json is missing; npm run bench -- --record-baseline writes it',
   )
 }
 
