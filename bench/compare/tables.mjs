@@ -98,7 +98,7 @@ export const TABLES = [
     id: 'overload-goodput',
     columns: [
       { key: 'name', head: 'Package' },
-      { key: 'goodput', head: 'answered in time (at most 200)', unit: '/s' },
+      { key: 'goodput', head: 'answered in time (capacity 200)', unit: '/s' },
       { key: 'median', head: 'median of these', unit: ' ms' },
       { key: 'refusedMs', head: 'median wait for a refusal', unit: ' ms' },
       { key: 'wasted', head: 'requests sent and not answered in time', unit: '%' },

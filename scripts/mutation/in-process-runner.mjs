@@ -1,6 +1,6 @@
 // Runs Vitest tests for Stryker in one process. Stryker's own runner starts a worker and loads Vitest for every mutant,
-// which takes 0.2 s of CPU time; the tests of a transition take a few milliseconds. For tests that need only
-// `describe`, `it`, hooks and `expect`. Every mutant gets new instances of all modules.
+// which takes 0.2 s of CPU time. The tests of a transition take a few milliseconds. This runner supports tests that need
+// only `describe`, `it`, hooks and `expect`. Every mutant gets new instances of all modules.
 
 import { declareFactoryPlugin, PluginKind } from '@stryker-mutator/api/plugin'
 import {

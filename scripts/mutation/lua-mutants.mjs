@@ -47,14 +47,14 @@ export async function runLuaMutants(files, count = 3) {
         const { operator, line, after } = mutant
         const mark = failure ? 'killed  ' : 'SURVIVED'
         process.stdout.write(`${mark} ${file}.lua:${line} ${operator}: ${after.trim()}\n`)
-        // A failure that has nothing to do with the change would show here.
+        // Reveals failures that the change does not explain.
         if (failure) process.stdout.write(`         ${failure}\n`)
       }
       if (row.total > 0) updateTable('lua', [row])
     }
   } finally {
     await vitest.close()
-    // Vitest sets it when a mutant is killed.
+    // Vitest sets the exit code when a test fails, which kills a mutant.
     process.exitCode = 0
   }
 }

@@ -16,8 +16,8 @@ import { TARGETS } from './targets.mjs'
 const USAGE = `npm run mutate                        every file of scripts/mutation/targets.mjs
 npm run mutate -- WORD…               only files whose path contains one of these words
 npm run mutate -- --incremental …     only mutants whose file or tests changed since the last run with this option;
-                                      does not write the scores, because changes of other files go unnoticed
-npm run mutate -- lua [COUNT] [WORD…] the Lua scripts instead, COUNT mutants of each file (3)
+                                      writes no scores, because it does not notice changes of other files
+npm run mutate -- lua [COUNT] [WORD…] COUNT mutants of each Lua script instead; default 3
 `
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const CACHE = join(root, 'node_modules/.cache/mutation')
@@ -102,10 +102,10 @@ async function runStryker(files, { tests, isInProcess }, name) {
     ],
     vitest: { configFile: 'scripts/mutation/vitest.config.ts', related: false },
     coverageAnalysis: 'perTest',
-    // Mutants of what runs while a module loads would each need every test.
+    // Each mutant of code that runs while a module loads would need every test.
     ignoreStatic: true,
     concurrency: Number(process.env.SPILLWAY_MUTATION_PROCESSES ?? 1),
-    // Ends mutants with an endless loop. Stryker adds 1.5 times the duration of the tests. Generous, because the machine may be busy.
+    // Ends mutants with an endless loop. Stryker adds 1.5 times the duration of the tests. Long enough for a busy machine.
     timeoutMS: isInProcess ? 4_000 : 40_000,
     incremental: options.incremental,
     incrementalFile: join(CACHE, `${name}.json`),

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { root } from '../run-command.mjs'
 
 const PAGE = join(root, 'docs/project/mutation-scores.md')
-/** A percentage of fewer mutants would say little. */
+/** Files with fewer mutants have no score, because one mutant would change it by more than 10 %. */
 const FEWEST_FOR_SCORE = 10
 
 /** @param {{ files: Record<string, { mutants: { status: string }[] }> }} report of Stryker */

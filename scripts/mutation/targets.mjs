@@ -1,4 +1,4 @@
-// The files whose mutants are tested, and the quick tests that have to find them. Everything under packages/spillway/.
+// The files that are mutated, and the quick tests that have to detect the mutants. Paths start at packages/spillway/.
 
 /** Quick tests of whole guards. */
 const GUARD_TESTS = [
@@ -86,7 +86,7 @@ export const TARGETS = [
   },
   {
     files: ['src/shared/permit-queue/call-queue.ts', 'src/shared/permit-queue/queue-timeout.ts'],
-    // Not leaving-cost.test.ts, which measures.
+    // Without leaving-cost.test.ts, which counts operations.
     tests: ['src/shared/permit-queue/{call-queue,call-queue-state,queue-timeout}.test.ts'],
   },
   {

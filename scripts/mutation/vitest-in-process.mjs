@@ -1,4 +1,4 @@
-// What the tests import as 'vitest' when in-process-runner.mjs runs them: the same runner and the same matchers,
+// The module that tests import as 'vitest' when in-process-runner.mjs runs them. It has Vitest's runner and matchers,
 // without workers.
 
 import {

@@ -15,8 +15,9 @@ const USAGE = `npm run platforms -- node [VERSION…]   quick tests and Redis co
 npm run platforms -- redis SERVER…     Redis conformance suite with each of these programs
 npm run platforms -- runtimes          examples on Deno and Bun, compared with their output on Node
 
-With node, --suites quick or --suites redis runs one of the two. With node and redis, --only twins runs only those
-tests with sockets or processes whose path contains this word, instead of the Redis conformance suite.
+  --suites quick|redis  node: runs one of the two
+  --only WORD           node, redis: instead of the Redis conformance suite, runs the tests with sockets or processes
+                        whose path contains WORD
 `
 
 /** The oldest that `engines` allows, and the newest of the later lines. */

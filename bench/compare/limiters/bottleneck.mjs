@@ -1,5 +1,5 @@
 // https://github.com/SGrondin/bottleneck#clustering: `id`, `datastore`, an `expiration` on every job and an `error`
-// listener are "strongly recommended". `minTime` is what the README starts with ("enough for the majority of use
+// listener are "strongly recommended". The README starts with `minTime` ("enough for the majority of use
 // cases"). A reservoir would count windows, but its interval has to be a multiple of 5 seconds with clustering.
 import Bottleneck from 'bottleneck'
 import Redis from 'ioredis'

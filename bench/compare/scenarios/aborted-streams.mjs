@@ -5,7 +5,7 @@
  * are open at the vendor 1 s after the start, and the free slots 2 s later.
  *
  * A limiter of functions can be used in two ways: around the request alone, or around the request and its reading.
- * p-queue's `timeout` and Bottleneck's `expiration` would free a slot after a fixed time, even if its stream works.
+ * p-queue's `timeout` and Bottleneck's `expiration` would free a slot after a fixed time, even if its stream is read.
  * They are not set, because streams of LLMs take minutes. Spillway's `unreadMs` ends only streams that are not read.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

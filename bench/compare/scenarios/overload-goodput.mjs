@@ -1,7 +1,7 @@
 /**
- * A downstream handles 10 requests at once, 50 ms each: 200 per second. The caller gets 400 requests per second for 3
- * s, and each has to be answered within 500 ms. All packages limit the calls to 10 at once. The results are the
- * answers in time per second, counted from second 1 to second 3, and the time until a refusal.
+ * A downstream handles 10 requests at once, 50 ms each: 200 per second. For 3 s the caller gets 400 requests per second.
+ * Each has to be answered within 500 ms. All packages limit the calls to 10 at once. The results are the answers in time
+ * per second, counted from second 1 to second 3, and the time until a refusal.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bulkhead } from 'cockatiel'

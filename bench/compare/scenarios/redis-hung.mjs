@@ -1,9 +1,9 @@
 /**
  * Two pods share limits of 20 requests per second in Redis, counted over windows of 5 s and of 1 s. After 3 s Redis
- * hangs for 5 s (SIGSTOP: connections stay open, nothing is answered), then it continues. Each pod has two limits. One
- * gets half of the requests that it allows, so no call would have to wait: the first columns show how its calls end
- * while Redis hangs. The other gets twice as many as it allows: the last column shows whether the limit holds at the
- * vendor.
+ * hangs for 5 s, then it continues. SIGSTOP keeps the connections open, and nothing is answered. There are two limits:
+ * - The calm limit gets half of the requests that it allows, so no call should wait. The first columns show the results
+ *   of its calls while Redis hangs.
+ * - The busy limit gets twice the requests that it allows. The last column has the most requests in a window.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startPods } from '../parts/pods.mjs'

@@ -10,7 +10,7 @@ const FILE = fileURLToPath(new URL('../../baseline.json', import.meta.url))
 export function readBaseline(): Baseline {
   if (existsSync(FILE)) return JSON.parse(readFileSync(FILE, 'utf8'))
   throw new BenchError(
-    'there is no bench/baseline.json. npm run bench -- --record-baseline writes it.',
+    'bench/baseline.json is missing; npm run bench -- --record-baseline writes it',
   )
 }
 

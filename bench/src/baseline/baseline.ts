@@ -68,8 +68,8 @@ export function verdictOf(spread: Spread | undefined, { figure }: RunFigure): Ve
 }
 
 /**
- * A sixth run is outside the spread of five in one case of three, although nothing has changed. So a figure outside is
- * measured again, and has changed only if all measurements are on the same side of the spread.
+ * In an unchanged program, a sixth run is outside the spread of five in one case of three. So a figure outside is
+ * measured again. It has changed only if all measurements are on the same side of the spread.
  */
 const MOST_MEASUREMENTS = 3
 

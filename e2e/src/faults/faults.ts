@@ -1,7 +1,6 @@
 /**
- * Injects every fault into a store that four pods under saturating load share. Reports for
- * each fault: how long calls waited, how they were answered, what reached the vendor, and when the pods
- * shared their state again.
+ * Four pods under saturating load share one store. Injects each fault into the store, and reports the waits and results
+ * of calls, the calls at the vendor, and the time until the pods share their state again.
  */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'

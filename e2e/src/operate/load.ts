@@ -84,7 +84,8 @@ export class Clients {
         dispatcher: this.#agent,
       })
       const text = await body.text()
-      if (statusCode === 200 && stream && !text.includes('[DONE]')) throw new Error('half a stream')
+      if (statusCode === 200 && stream && !text.includes('[DONE]'))
+        throw new Error('the stream ended without [DONE]')
       const reason = /reason=(\w+)/.exec(String(headers['spillway-decision']))?.[1]
       const what = reason ?? String(statusCode)
       seen.answers.set(what, (seen.answers.get(what) ?? 0) + 1)

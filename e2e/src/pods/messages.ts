@@ -15,7 +15,7 @@ export interface Start {
   readonly startMs: number
 }
 
-/** Openings and commands belong to the measured time. */
+/** `openings` and `commands` are counted during the measured time only. */
 export interface PodResult {
   readonly requests: number
   readonly served: number

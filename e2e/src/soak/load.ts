@@ -50,7 +50,7 @@ export class Load {
   readonly #options: LoadOptions
   #agent = newAgent()
   readonly #open = new Set<Promise<void>>()
-  /** Requests that are open and were sent, by id: when, and on which connection. */
+  /** Sent requests without a complete answer, by id: time of sending, and connection. */
   readonly #onWire = new Map<string, { atMs: number; socket: Socket; newConnection: boolean }>()
 
   constructor(options: LoadOptions) {

@@ -84,7 +84,7 @@ describe('searchStability', () => {
     expect(stable).toBe(true)
   })
 
-  it('a later change of a step is found if the first three promising ones do not remove the boundary', async () => {
+  it('the search tries more changes of a step if the first three promising changes do not remove the boundary', async () => {
     // With the usual guard the fleet recovers from triggers below 3, with most changes from those below 6.
     const recoversBelow = (guard: GuardOptions) => {
       if (guard.concurrency?.limit === 250) return Number.POSITIVE_INFINITY

@@ -1,8 +1,8 @@
 /**
- * The TypeScript transitions of limits repeat recorded histories: their replies, their messages and how long they keep their
- * state. This notices in a moment, and without a server, that a change affects replies. Whether replies are right is decided by the
- * claims, and by limit-twins.test.ts, which compares the same kinds of histories with the Lua scripts. After an intended
- * change, `SPILLWAY_RECORD=1 npx vitest run recorded-limits` and `npm run format` record them again.
+ * The TypeScript transitions of limits repeat recorded histories: their replies, their messages and the lifetime of their
+ * state. This detects any change of a reply in seconds, without a server. It does not show that replies are right. The claims
+ * do, and limit-twins.test.ts, which compares the same kinds of histories with the Lua scripts. After an intended change,
+ * `SPILLWAY_RECORD=1 npx vitest run recorded-limits` and `npm run format` record them again.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -27,7 +27,7 @@ export interface SearchOptions {
   recoverMs?: number
   /** Runs trials, for example in threads. The order of the outcomes is that of the trials. Default: one after the other. */
   runTrials?: (trials: readonly Trial[]) => Promise<TrialOutcome[]>
-  /** Called with the trials done, and with what they are for. Default: none. */
+  /** Called before each group of trials, with the number of trials so far and the purpose of the group. Default: none. */
   onProgress?: (done: number, what: string) => void
 }
 

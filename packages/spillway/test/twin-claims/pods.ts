@@ -20,10 +20,10 @@ const GUARD = 'g:{1}%'
 const PODS = ['1', 'constructor', '__proto__', 'a b:{c}%'] as const
 /** How long a pod lives after a heartbeat, and how long a command to it is kept. */
 const LIVES_US = [10_000_000, 60_000_000] as const
-/** After these times, to the microsecond, a pulse is late, a share or a command ends, or a loss is another one. */
+/** Pauses at the edges of the rules, to the microsecond: late pulse, end of a share or command, separate loss. */
 const EDGES_US = [2_500_000, 10_000_000, 30_000_000, 60_000_000]
 const edges = EDGES_US.flatMap((edge) => [edge - 1, edge, edge + 1])
-/** A pulse or a heartbeat is in the future by just as much as is believed, or by more. */
+/** How far the clock is set back: the largest accepted difference, and a microsecond more. */
 const SET_BACK_US = [1_000_000, 20_000_000, 120_000_000]
 const setBacks = SET_BACK_US.flatMap((edge) => [-edge, -edge - 1])
 
@@ -47,7 +47,7 @@ const operation = fc.oneof(
       knows: fc.constantFrom('last', 'own', 'own', 'nothing'),
     }),
   },
-  /** The store has lost everything, or what it got since a copy was made. */
+  /** The store loses everything, or its writes since a copy was made. */
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('empty' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('copy' as const) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('restore' as const) }) },
@@ -112,7 +112,7 @@ async function replay(twin: TwinRedis, plan: Step[]): Promise<void> {
   }
   let copy: { state: PulseState; record: string } | undefined
   let epochs = 0
-  /** What each pod learnt with its last pulse, and any pod with the last one. */
+  /** The last pulse reply of each pod; `last` is the newest of any pod. */
   const known = new Map<string, PulseReply>()
   let last: PulseReply | undefined
   const epochKey = keys.epoch(GUARD)

@@ -24,7 +24,7 @@ import {
 import type { LaneRef, LimitStore } from '../../src/store/port.js'
 import { type LimitHistory, OLD_POD, START_US } from './limit-histories.js'
 
-/** Sends a request to what is compared, `nowUs` being its time, and compares the replies. */
+/** Sends a request to the compared implementation at time `nowUs`, and compares the replies. */
 type Compare = <M extends keyof LimitStore>(
   method: M,
   request: Parameters<LimitStore[M]>[0],
@@ -32,13 +32,13 @@ type Compare = <M extends keyof LimitStore>(
   nowUs: number,
 ) => Promise<void> | void
 
-/** What a history led to. */
+/** Results of a history. */
 export interface Replayed {
   /** Messages that wake pods, in order. */
   messages: { pod: string; lane: string }[]
   /** How often pods of all lanes were woken. */
   wakesAll: number
-  /** Everything that the transitions kept, without the replies. */
+  /** The state that the transitions kept, without the replies. */
   lives: (number | undefined)[][]
   severalWait: number
   shared: number

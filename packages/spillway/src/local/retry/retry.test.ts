@@ -369,7 +369,7 @@ describe('reason why a retry stops', () => {
     expect(fn).toHaveBeenCalledTimes(4)
   })
 
-  it('mayRetry that throws is an event and prevents the retry', async () => {
+  it('mayRetry that throws causes an event and prevents the retry', async () => {
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
     const mayRetry = () => {
@@ -380,7 +380,7 @@ describe('reason why a retry stops', () => {
     expect(events[0]).toMatchObject({ type: 'callback.failed', callback: 'mayRetry' })
   })
 
-  it("an own budget without reasons stops with the reason 'budget', and also if it throws", async () => {
+  it("a custom budget that refuses without a reason, or throws, stops retries with the reason 'budget'", async () => {
     const own = (tryRetry: () => boolean) => setup({ budget: budgetOf({ tryRetry }) })
     expect(
       await stopOf(
@@ -400,7 +400,7 @@ describe('reason why a retry stops', () => {
     ).toMatchObject({ because: 'attempts' })
   })
 
-  it('a budget that throws while it counts requests is an event, and the call goes on', async () => {
+  it('a budget that throws while it counts requests causes an event, and the call continues', async () => {
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
     const recordRequest = () => {
@@ -441,7 +441,7 @@ describe('reason why a retry stops', () => {
     expect(calls).toBe(3)
   })
 
-  it('an inner retry of one attempt has not retried, so the outer one does', async () => {
+  it('the outer retry repeats a call whose inner retry allows only one attempt', async () => {
     const single = setup({ attempts: 1 })
     const fn = vi.fn(fail)
     const stopped = await stopOf(setup(), () => single.retry.run(fn))
@@ -449,7 +449,7 @@ describe('reason why a retry stops', () => {
     expect(fn).toHaveBeenCalledTimes(3)
   })
 
-  it('another error than the one that an inner retry gave up on is retried', async () => {
+  it('the outer retry repeats an error other than the one that the inner retry gave up on', async () => {
     const outer = setup()
     const inner = setup({ clock: outer.clock }).retry
     const other = new Error('other')
@@ -461,7 +461,7 @@ describe('reason why a retry stops', () => {
     expect(stopped).toMatchObject({ because: 'attempts', attempt: 3, error: other })
   })
 
-  it('a deadline that passes during the delay is the reason and the error', async () => {
+  it('a deadline that passes during a retry delay is the reason of the stop and the error of the call', async () => {
     const virtual = createVirtualClock()
     // Its timers are late.
     const clock: Clock = {

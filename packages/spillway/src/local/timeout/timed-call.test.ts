@@ -21,7 +21,7 @@ interface Settings {
   signal?: CallerSignal
 }
 
-/** A call that begins at 50 ms, and what its owner learns of it. */
+/** A call that begins at 50 ms, and the results that its owner receives. */
 async function setup(settings: Settings = {}) {
   const { callMs, firstByteMs, idleMs, adaptive, deadlineMs, signal } = settings
   const clock = createVirtualClock()
@@ -74,7 +74,7 @@ function recordEvents(): SpillwayEvent[] {
 }
 
 describe('timed call of a streamed response', () => {
-  it('the call limit ends when the response begins, and the owner gets its beginning once', async () => {
+  it('the call limit ends when the response begins, and the owner receives the response once', async () => {
     const { clock, call, ends, stream } = await setup({ callMs: 100 })
     const lost = await stream(90)
     await clock.advance(1_000)
@@ -82,7 +82,7 @@ describe('timed call of a streamed response', () => {
     expect([lost, call.givenUp, clock.pending]).toEqual([[], false, 0])
   })
 
-  it('the deadline goes on after the response began, and gives up its body only', async () => {
+  it('the deadline still applies after the response has begun, and then ends only the body', async () => {
     const { clock, call, ends, stream } = await setup({ callMs: 100, deadlineMs: 450 })
     const lost = await stream(10)
     await clock.advance(389)
@@ -99,7 +99,7 @@ describe('timed call of a streamed response', () => {
     [{ firstByteMs: 200, idleMs: 300 }, true, timeoutOf('idle', 300)],
     [{ idleMs: 300 }, false, timeoutOf('idle', 300)],
   ])(
-    'with %j, silence ends a response of which bytes arrived: %s',
+    'with %j, silence ends a response; whether bytes have arrived: %s',
     async (limits, begun, error) => {
       const { call, stream } = await setup({ callMs: 100, ...limits })
       const lost = await stream()
@@ -108,7 +108,7 @@ describe('timed call of a streamed response', () => {
     },
   )
 
-  it('the time until the response began is measured if the first byte has a limit', async () => {
+  it('the time until the response begins is measured only if the first byte has a limit', async () => {
     const measured = await setup({ firstByteMs: 200 })
     await measured.stream(30)
     const unmeasured = await setup({ callMs: 200 })
@@ -116,7 +116,7 @@ describe('timed call of a streamed response', () => {
     expect([measured.call.answerMs, unmeasured.call.answerMs]).toEqual([30, 0])
   })
 
-  it('a caller that aborts ends a response that began synchronously, but not one that is over', async () => {
+  it('an abort by the caller ends a response that began synchronously, but not a completed one', async () => {
     const caller = new AbortController()
     const { call, begin } = await setup({ callMs: 100, signal: caller.signal })
     const over = await setup({ callMs: 100, signal: caller.signal })
@@ -133,7 +133,7 @@ describe('timed call of a streamed response', () => {
     expect([call.givenUp, over.call.givenUp]).toEqual([true, false])
   })
 
-  it('a value that is no object is never the beginning of a response', async () => {
+  it('a value that is not an object is never treated as a streamed response', async () => {
     const { clock, begin, ends } = await setup({ callMs: 100 })
     begin(
       () => 'text',
@@ -230,7 +230,7 @@ describe('timed call with several limits', () => {
 })
 
 describe('timed call that is given up', () => {
-  it('the signal is aborted with the error, also if it is first read afterwards', async () => {
+  it('the signal of a call that is given up is aborted with the error, even if it is first read later', async () => {
     const early = await setup({ callMs: 100 })
     const late = await setup({ callMs: 100 })
     const { signal } = early.call
@@ -243,7 +243,7 @@ describe('timed call that is given up', () => {
     expect(early.call.givenUp).toBe(true)
   })
 
-  it('a listener is called with the error, also if it is set afterwards', async () => {
+  it('an abort listener is called with the error, even if it is added after the call was given up', async () => {
     const { call, begin } = await setup({ callMs: 100 })
     const reasons: unknown[] = []
     call.onAbort((reason) => reasons.push(reason))
@@ -254,7 +254,7 @@ describe('timed call that is given up', () => {
     expect(reasons).toEqual(['left', 'late: left'])
   })
 
-  it('a listener that throws is an event, and the call ends nevertheless', async () => {
+  it('an abort listener that throws causes an event, and the call ends as usual', async () => {
     const events = recordEvents()
     const { call, begin, ends } = await setup({ callMs: 100 })
     const error = new Error('listener')
@@ -268,7 +268,7 @@ describe('timed call that is given up', () => {
     expect(events).toMatchObject([failed])
   })
 
-  it('a listener whose promise rejects has no effect', async () => {
+  it('an abort listener whose promise rejects has no effect', async () => {
     const { clock, call, begin, ends } = await setup({ callMs: 100 })
     call.onAbort(() => Promise.reject(new Error('listener')))
     begin(never)
@@ -277,7 +277,7 @@ describe('timed call that is given up', () => {
     expect(ends).toEqual([['error', 'left']])
   })
 
-  it('work that is still running is found by the call and by its error', async () => {
+  it('work that still runs after a call was given up is available from the call and from its error', async () => {
     const { call, begin } = await setup({ callMs: 100 })
     const work = never()
     begin(() => work)
@@ -288,7 +288,7 @@ describe('timed call that is given up', () => {
     expect(abandonedWork(error)).toBeInstanceOf(Promise)
   })
 
-  it('an answer or error that arrives afterwards reaches no owner, and the answer is discarded', async () => {
+  it('a late answer or error of a call that was given up reaches no owner, and the answer is discarded', async () => {
     let cancelled = 0
     const answered = await setup({ callMs: 100 })
     const failed = await setup({ callMs: 100 })
@@ -300,7 +300,7 @@ describe('timed call that is given up', () => {
     expect(cancelled).toBe(1)
   })
 
-  it('a call that is over is not given up', async () => {
+  it('a completed call cannot be given up', async () => {
     const { call, begin, ends } = await setup({ callMs: 100 })
     begin(() => 'value')
     call.giveUp('left')
@@ -309,7 +309,7 @@ describe('timed call that is given up', () => {
 })
 
 describe('function of a timed call', () => {
-  it('a thenable that is no promise is awaited', async () => {
+  it('a thenable that is not a promise is awaited', async () => {
     const { clock, begin, ends } = await setup({ callMs: 100 })
     // biome-ignore lint/suspicious/noThenProperty: the test needs one
     begin(() => ({ then: (resolve: (value: string) => void) => resolve('value') }))
@@ -317,7 +317,7 @@ describe('function of a timed call', () => {
     expect(ends).toEqual([['value', 'value', false]])
   })
 
-  it('only calls that begin while they are collected are noted', async () => {
+  it('collectCalls() collects only calls that begin inside it', async () => {
     const collected: unknown[] = []
     const { limits } = await setup()
     let inside: unknown

@@ -1,4 +1,4 @@
-/** Which calls the dispatcher requests permits for, when, and how it counts those that wait. */
+/** Order and time of the dispatcher's permit requests, and its counts of waiting calls. */
 import { describe, expect, it } from 'vitest'
 import { TestCall } from '../../../test/queued-test-call.js'
 import { SpillwayError } from '../../core/errors.js'
@@ -169,7 +169,7 @@ describe('round trips of the dispatcher', () => {
     ])
   })
 
-  it('only a store with the same clock is given the time', () => {
+  it('the dispatcher sends the time only to a store with the same clock', () => {
     const same = setup({ sameClock: true })
     same.join()
     const other = setup({ sameClock: false })
@@ -177,7 +177,7 @@ describe('round trips of the dispatcher', () => {
     expect([same.takes[0]?.atMs, other.takes[0]?.atMs]).toEqual([0, undefined])
   })
 
-  it('slots that become free together are given away in one microtask', async () => {
+  it('slots that become free together are assigned to calls in one microtask', async () => {
     const { clock, pod, takes, joinAll, dispatcher } = setup({ slots: 2 })
     joinAll(6)
     takes.length = 0
@@ -193,7 +193,7 @@ describe('round trips of the dispatcher', () => {
     expect(takes).toHaveLength(2)
   })
 
-  it('slots of a pod with a remote store are given away at the end of the turn', async () => {
+  it('slots of a pod with a remote store are assigned at the end of the event-loop turn', async () => {
     const { clock, takes, joinAll, dispatcher } = setup({ remote: true, paceMs: 0, slots: 4 })
     joinAll(2)
     dispatcher.freed()
@@ -213,7 +213,7 @@ describe('choice of the dispatcher between lanes', () => {
     expect(fates(calls)).toEqual([undefined, 'admitted', 'admitted', undefined])
   })
 
-  it('a lane without free slots of its own leaves those of the pod to others', () => {
+  it('a lane without free slots of its own leaves free slots of the pod to other lanes', () => {
     const { pod, takes, joinAll, dispatcher, fates } = setup({ lanes: { a: 2 }, paceMs: 1 })
     const [a, b] = [joinAll(4, 'a'), joinAll(3, 'b')]
     pod.paceMs = 0
@@ -242,7 +242,7 @@ describe('choice of the dispatcher between lanes', () => {
 })
 
 describe('waits of the dispatcher', () => {
-  it('a lane asks again exactly when the store says, and not before', async () => {
+  it('a lane requests permits again exactly after the wait that the store returned', async () => {
     const { clock, takes, block, fates } = setup()
     const calls = block('a', 500, 2)
     takes.length = 0
@@ -299,7 +299,7 @@ describe('waits of the dispatcher', () => {
     dispatcher.requestLater('a')
     expect(dispatcher.blocks.of('a').lostRoundTrips).toBe(1)
     const call = join('a')
-    // A call that joins an empty lane asks at once.
+    // A call that joins an empty lane requests a permit at once.
     expect(call.fate).toBe('admitted')
     dispatcher.blocks.of('b').lostRoundTrips = 3
     dispatcher.requestLater('b')
@@ -353,7 +353,7 @@ describe('calls that wait for the pod', () => {
     expect(dispatcher.oldestWaitMs(nowMs, 'a')).toBe(150)
   })
 
-  it('free slots make room beyond the size of the queue, except in a blocked lane', () => {
+  it('free slots allow more calls than the size of the queue, except in a blocked lane', () => {
     const { block, dispatcher } = setup({ slots: 5, lanes: { c: 3 } })
     const [call] = block('a', 500)
     expect(dispatcher.spare('a', call as Call, 0)).toBe(0)
@@ -374,7 +374,7 @@ describe('calls that the dispatcher refuses', () => {
     expect(fates(calls).at(-1)).toBe('refused: b too')
   })
 
-  it('emptying a lane stops when there is no error any more', () => {
+  it('a lane is emptied until there is no more error to refuse calls with', () => {
     const { pod, joinAll, dispatcher, fates } = setup()
     pod.paceMs = 1
     const calls = joinAll(3)

@@ -181,7 +181,7 @@ describe('low points of a token bucket', () => {
     expect(equal).toBeGreaterThan(0.5 * all)
   })
 
-  it('a ninth low point joins the two with the most similar debts, with the lower debt at the later time', () => {
+  it('a ninth low point merges the two with the most similar debts into the lower debt at the later time', () => {
     const one = bucket()
     const stamps: number[] = []
     // Debts before the charges, in units: 0, 3, 6, 9, 12, 13, 16, 19, 22. The fifth and sixth are the most similar.

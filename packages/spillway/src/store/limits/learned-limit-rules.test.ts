@@ -73,7 +73,7 @@ describe('limit in force', () => {
     expect(limitOf(learnedOf({ missing: 40 }), { limit: 100 })).toBeUndefined()
   })
 
-  it('only a limit that held calls back is raised, a quarter of a window later', () => {
+  it('a learned limit is raised a quarter of a window after it held calls back, and not without that', () => {
     expect(limitOf(learnedOf({ missing: 0 }))).toBe(60)
     expect(limitOf(learnedOf({ fullUs: NOW - WINDOW_US / 4 }))).toBe(61)
     expect(limitOf(learnedOf({ fullUs: NOW - WINDOW_US / 4 + 1 }))).toBe(60)
@@ -107,7 +107,7 @@ describe('limit in force', () => {
     expect(limitOf(learnedOf({ limit: 100, ...change }))).toBe(raised)
   })
 
-  it('a raise notes what was accepted before, except for the first one', () => {
+  it('each raise except the first records the limit before it as accepted', () => {
     const acceptedAfter = (steps: number) => {
       const learned = learnedOf({ limit: 80, accepted: 70, steps })
       limitOf(learned)
@@ -123,7 +123,7 @@ describe('full use of a learned limit', () => {
     noteFull(spec, countOf(learned, units, spec), NOW, cost)
   const idle = () => learnedOf({ missing: 0, fullUs: 0 })
 
-  it('only a call with a cost that was not noted before is noted, and only for a learned limit', () => {
+  it('a learned limit records the cost of the first call that waits, and ignores calls without a cost', () => {
     const spec = specOf({ limit: 100 })
     const learned = idle()
     expect(isFull(spec, 100, 3, learned)).toBe(true)
@@ -144,7 +144,7 @@ describe('full use of a learned limit', () => {
     expect(isFull(spec, full, 1, idle())).toBe(true)
   })
 
-  it('a call that costs more than the limit is noted when it is the only one', () => {
+  it('a call that costs more than the limit finds it full only while other units are in use', () => {
     expect(isFull(specOf({ limit: 100 }), 0, 500, idle())).toBe(false)
     expect(isFull(specOf({ limit: 100 }), 1, 500, idle())).toBe(true)
   })
@@ -220,11 +220,11 @@ describe('units that the vendor reports as left', () => {
     return learnFromLeft(spec, countOf(undefined, units, spec), left, at)?.limit
   }
 
-  it('less than 90 % of the limit lowers it, and nothing at all does not', () => {
+  it('a report of less than 90 % of the limit lowers it, and a report of zero units does not', () => {
     expect([report(40), report(39), report(0, {}, 0)]).toEqual([undefined, 89, undefined])
   })
 
-  it('only a fresh answer about a sliding window lowers the limit', () => {
+  it('only a recent report about a sliding window lowers the limit', () => {
     expect(report(20, {}, 50, WINDOW_US / 10)).toBe(70)
     expect(report(20, {}, 50, WINDOW_US / 10 + 1)).toBeUndefined()
     expect(report(20, { algorithm: 'fixed-window' })).toBeUndefined()
@@ -232,12 +232,12 @@ describe('units that the vendor reports as left', () => {
 })
 
 describe('life of a learned limit', () => {
-  it('the state lives for an hour after its last change, and not at all if nothing was learned', () => {
+  it('a learned limit is kept for an hour after its last change, and nothing is kept without one', () => {
     expect(learnedLifeUs(countOf(undefined), NOW)).toBe(0)
     expect(learnedLifeUs(countOf(learnedOf({ steppedUs: NOW - 5 })), NOW)).toBe(HOUR_US - 5)
   })
 
-  it('all times follow a clock that is set back', () => {
+  it('all times of a learned limit follow a clock that is set back', () => {
     const learned = learnedOf({ loweredUs: NOW - 1, steppedUs: NOW - 2, fullUs: NOW - 3 })
     rebaseLearned(countOf(learned), 1_000)
     const { loweredUs, steppedUs, fullUs } = learned

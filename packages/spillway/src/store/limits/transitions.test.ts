@@ -68,14 +68,14 @@ describe('replies of transitions', () => {
 })
 
 describe('pauses after 429s without a duration', () => {
-  it('each pause is twice as long as the one before, and a success begins again', () => {
+  it('each pause is twice as long as the pause before, and a success resets the length', () => {
     const lane = new Lane()
     expect([lane.nextPause(), lane.nextPause(), lane.nextPause()]).toEqual([1, 2, 4])
     lane.feedback({ throttled: false })
     expect(lane.nextPause()).toBe(1)
   })
 
-  it('429s during a pause count once', () => {
+  it('several 429s during a pause double the next pause once', () => {
     const lane = new Lane()
     lane.nextPause()
     for (let call = 0; call < 3; call++) lane.feedback({})
@@ -112,7 +112,7 @@ describe('pauses after 429s without a duration', () => {
 })
 
 describe('settlements', () => {
-  it('a settlement wakes a waiting pod if a part of it frees units', () => {
+  it('a settlement wakes a waiting pod if one of its parts frees units', () => {
     const lane = new Lane()
     const [stamp = 0] = lane.take(8).stamps
     lane.take(3, 'waiting')
@@ -120,7 +120,7 @@ describe('settlements', () => {
     expect(lane.settle(stamp, 1, -4).message).toMatchObject({ pod: 'waiting' })
   })
 
-  it('a settlement without a difference changes and wakes nothing', () => {
+  it('a settlement without a difference changes nothing and wakes no pod', () => {
     const lane = new Lane()
     const [stamp = 0] = lane.take(8).stamps
     lane.take(3, 'waiting')
@@ -131,7 +131,7 @@ describe('settlements', () => {
 })
 
 describe('changes by an operator', () => {
-  it('an override without a duration ends the one in force', () => {
+  it('an override without a duration ends the override in force', () => {
     const lane = new Lane()
     lane.override(60 * SECOND_US)
     expect(lane.figures?.limit).toBe(5)
@@ -140,7 +140,7 @@ describe('changes by an operator', () => {
     expect(lane.guard.overrides).toEqual({})
   })
 
-  it('a pod with older limits learns for the newest version', () => {
+  it('a pod with older limits reads the limit that was learned for the newest version', () => {
     const lane = new Lane({ learn: true })
     changeLimits(lane.lane, lane.guard, lane.ref, lane.nowUs)
     const { stamps } = lane.take(10)
