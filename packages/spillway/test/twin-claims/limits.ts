@@ -12,7 +12,7 @@ import type { LimitSpec } from '../../src/store/limit-spec.js'
 import { emptyGuard, emptyLane } from '../../src/store/limits/lane-state.js'
 import { takePermits } from '../../src/store/limits/take-permits.js'
 import { applyFeedback, readLimits } from '../../src/store/limits/transitions.js'
-import type { LevelRequest } from '../../src/store/port.js'
+import type { FeedbackRequest, LevelRequest } from '../../src/store/port.js'
 import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
 import { dayHistories, replayDays } from '../day-histories.js'
@@ -110,6 +110,36 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         expect(Math.min(...seen)).toBeLessThan(30)
         expect(seen.at(-1)).toBe(60)
       }
+    })
+
+    it('limit scripts lower a limit twice to the same values as the TypeScript transitions, at the edges of the rules', async () => {
+      const window = { windowUs: 1_000_000, slices: 10, burst: 0, span: 'lane' } as const
+      const limit = { ...window, id: 'unit0', limit: 100, algorithm: 'sliding-window' } as const
+      const learned: number[] = []
+      // A second refusal confirms the first one if it comes after 75 % to 125 % of its units.
+      for (const units of [14, 15, 24, 25, 26]) {
+        const pair = refusals(twin, [{ ...limit, learn: true }])
+        await pair.refuse([20])
+        pair.pass(1_100_000)
+        learned.push(await pair.refuse([units]))
+      }
+      expect(learned).toEqual([25, 15, 24, 25, 26])
+    })
+
+    it('limit scripts find the refused limit among several as the TypeScript transitions do', async () => {
+      const window = { windowUs: 1_000_000, slices: 10, burst: 0, span: 'lane' } as const
+      const each = { ...window, algorithm: 'sliding-window', learn: true } as const
+      const limits: LimitSpec[] = [
+        { ...each, id: 'unit0', limit: 105 },
+        { ...each, id: 'unit1', limit: 1_000 },
+      ]
+      const lowered: number[] = []
+      // A limit of which a tenth is left, as the vendor says, is not the one that refused.
+      for (const remaining of [9, 10, 11]) {
+        const pair = refusals(twin, limits)
+        lowered.push(await pair.refuse([90, 500], [{ limit: 0, remaining, resetUs: 0 }]))
+      }
+      expect(lowered).toEqual([90, 90, 105])
     })
 
     it('limit scripts divide free units between saturated pods as the TypeScript transition does', async () => {
@@ -370,6 +400,40 @@ async function calls({ servers }: TwinRedis, command: string): Promise<number> {
   const pattern = new RegExp(`cmdstat_${command}:calls=(\\d+)`)
   const stats = await servers.everywhere('INFO', 'commandstats')
   return stats.reduce((sum: number, each) => sum + Number(pattern.exec(String(each))?.[1] ?? 0), 0)
+}
+
+/** A lane in which all permits of a moment are granted, and then one more call is refused by the vendor. */
+function refusals(twin: TwinRedis, limits: readonly LimitSpec[]) {
+  let nowUs = START_US
+  const keys = createKeys(`l${histories++}-`)
+  const clock = () => String(nowUs)
+  const redis = createRedisLimits(twin.runner, keys, () => ({ close() {} }), clock)
+  const [lane, guard] = [emptyLane(), emptyGuard()]
+  const ref = { guard: 'g', lane: 'a', limits, version: 0 }
+  const ones = limits.map(() => 1)
+  const take = async (costs: number[]) => {
+    const request = { ...ref, costs: [costs], waiter: { pod: 'p', forUs: 0 } }
+    const { reply } = takePermits(lane, guard, request, nowUs)
+    expect(await redis.take(request)).toEqual(reply)
+    return reply
+  }
+  return {
+    pass(us: number) {
+      nowUs += us
+    },
+    /** Returns the first limit after the refusal. `left`: units left in the vendor's headers. */
+    async refuse(costs: number[], left: FeedbackRequest['left'] = []) {
+      await take(costs)
+      const { granted, stamps, nowUs: grantedUs } = await take(ones)
+      expect(granted).toBe(1)
+      const pauses = { pauseUs: undefined, basePauseUs: 1_000, maxPauseUs: 1_000 }
+      const refused = { costs: ones, booked: ones, stamps }
+      const request = { ...ref, ...pauses, grantedUs, throttled: true, left, refused }
+      const { reply } = applyFeedback(lane, guard, request, nowUs)
+      expect(await redis.feedback(request)).toEqual(reply)
+      return readLimits(lane, guard, ref, nowUs).limits[0]?.limit as number
+    },
+  }
 }
 
 /** A vendor gives 20 units in any 450 ms, and everything after 10 seconds. Returns the limits that were in force. */
