@@ -111,7 +111,11 @@ export const TARGETS = [
   },
   {
     files: ['src/local/retry/retry-call.ts', 'src/guard/stages/retry.ts'],
-    tests: ['src/local/{regressions,retry/retry}.test.ts', ...GUARD_TESTS],
+    tests: [
+      'src/guard/stages/retry.test.ts',
+      'src/local/{regressions,retry/retry}.test.ts',
+      ...GUARD_TESTS,
+    ],
   },
   {
     files: ['src/local/timeout/timed-call.ts'],
