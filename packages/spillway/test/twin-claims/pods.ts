@@ -91,6 +91,19 @@ export function claimPodTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       }
     })
 
+    it('the list of pods in Redis outlives its last pod, and their commands last as long as each may', async () => {
+      const keys = createKeys(`o${histories++}-`)
+      const pods = createRedisPods(twin.runner, keys, () => String(START_US))
+      const lifeMs = async (key: string) => Number(await twin.servers.send('PTTL', key))
+      await pods.beat({ group: GUARD, pod: 'a', lifeUs: 60_000_000, snapshot: '' })
+      await pods.beat({ group: GUARD, pod: 'b', lifeUs: 10_000_000, snapshot: '' })
+      // Real time passes between the script and the question.
+      expect(await lifeMs(keys.pods(GUARD))).toBeGreaterThan(60_000)
+      await pods.sendCommand({ group: GUARD, pod: 'a', forUs: 50_000_000, command: 'x' })
+      await pods.sendCommand({ group: GUARD, pod: 'b', forUs: 5_000_000, command: 'x' })
+      expect(await lifeMs(keys.podCommands(GUARD))).toBeGreaterThan(40_000)
+    })
+
     it('scripts of pods and pulses leave no key without an expiry', async () => {
       const { count, endless } = await twin.keys()
       expect(count).toBeGreaterThan(0)
