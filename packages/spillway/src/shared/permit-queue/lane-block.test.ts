@@ -90,6 +90,54 @@ describe('lane whose limits have nothing left', () => {
     expect(blocks.isIdle('a', 0)).toBe(false)
   })
 
+  it('a lane is blocked for the same time at any time of the clock', async () => {
+    const { clock, blocks, block, create, join, refused } = setup()
+    await clock.advance(1_000)
+    const leaving = join(10, 1_200)
+    join(10)
+    refused(300)
+    expect(leaving.refusals).toMatchObject([{ retryAfterMs: 300 }])
+    expect(blocks.replyAgeMs('a', 1_100)).toBe(100)
+    expect(blocks.refusalOf(create(10, 1_200), 1_000)).toBeDefined()
+    expect(blocks.refusalOf(create(10, 1_300), 1_000)).toBeUndefined()
+    const other = setup()
+    await other.clock.advance(1_000)
+    other.refused(300)
+    expect(other.blocks.blockOf('a', other.create(10), 1_009)).toBe(other.block)
+    expect(other.blocks.blockOf('a', other.create(10), 1_010)).toBeUndefined()
+    expect(block.isBlocked(1_299)).toBe(true)
+  })
+
+  it('a lane without calls, timer, block or round trip is idle', () => {
+    const { clock, blocks, block, join, queue } = setup()
+    expect(blocks.isIdle('a', 0)).toBe(true)
+    block.inFlight = true
+    expect(blocks.isIdle('a', 0)).toBe(false)
+    block.inFlight = false
+    block.timer = clock.schedule(1, () => {})
+    expect(blocks.isIdle('a', 0)).toBe(false)
+    block.timer = undefined
+    const call = join(10)
+    expect(blocks.isIdle('a', 0)).toBe(false)
+    queue.remove(call)
+    expect(blocks.isIdle('a', 0)).toBe(true)
+  })
+
+  it('an unknown lane is neither paused nor refused', () => {
+    const { blocks } = setup()
+    expect([blocks.pausedMs('x', 0), blocks.replyAgeMs('x', 0)]).toEqual([0, undefined])
+  })
+
+  it('a lane stays blocked when a call leaves that is not the next one', () => {
+    const { blocks, block, queue, join, refused } = setup()
+    const first = join(10)
+    const second = join(1)
+    refused(300, first)
+    queue.remove(second)
+    expect(blocks.left(second, 0)).toBe(false)
+    expect([block.isBlocked(0), block.blocker]).toEqual([true, first])
+  })
+
   it('a new call that costs as much is held back for 10 ms, and a cheaper one is not', () => {
     const { blocks, block, create, refused } = setup()
     refused(300, undefined, { tokens: 10 })

@@ -1,5 +1,5 @@
 /** Order and time of the dispatcher's permit requests, and its counts of waiting calls. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { TestCall } from '../../../test/queued-test-call.js'
 import { SpillwayError } from '../../core/errors.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
@@ -50,9 +50,12 @@ function setup({ slots = 10, remote = false, mayWait = true, ...more }: Settings
     return lane === undefined ? ofPod : Math.min(ofPod, freeOf(lane))
   }
   const takes: { lane: string; calls: number; atMs: number | undefined; waitMs: number }[] = []
-  const replies: ((reply: LimitReply) => void)[] = []
+  const replies: { resolve(reply: LimitReply): void; reject(error: Error): void }[] = []
   /** The reply of a limit that is not remote. */
-  const store = { reply: (calls: number): Partial<LimitReply> => ({ granted: calls }) }
+  const store: { reply(calls: number): Partial<LimitReply>; pausedMs: number | undefined } = {
+    reply: (calls) => ({ granted: calls }),
+    pausedMs: undefined,
+  }
   const answer = (reply: Partial<LimitReply>) =>
     ({ granted: 0, waitUs: 0, paused: false, nowUs: 0, stamps: [], ...reply }) as LimitReply
   const error = (text: string) =>
@@ -70,10 +73,10 @@ function setup({ slots = 10, remote = false, mayWait = true, ...more }: Settings
       take(lane, costs, atMs, waitMs) {
         takes.push({ lane, calls: costs.length, atMs, waitMs })
         if (!remote) return answer(store.reply(costs.length))
-        return new Promise((resolve) => replies.push(resolve))
+        return new Promise((resolve, reject) => replies.push({ resolve, reject }))
       },
       createPermit: () => ({ refund() {} }) as unknown as LanePermit,
-      pausedMs: async () => undefined,
+      pausedMs: async () => store.pausedMs,
     },
     capacity: {
       get full() {
@@ -112,7 +115,11 @@ function setup({ slots = 10, remote = false, mayWait = true, ...more }: Settings
   const joinAll = (count: number, lane = 'a') => Array.from({ length: count }, () => join(lane))
   /** Replies to the oldest round trip. */
   const reply = async (given: Partial<LimitReply>) => {
-    replies.shift()?.(answer(given))
+    replies.shift()?.resolve(answer(given))
+    await clock.settle()
+  }
+  const lose = async () => {
+    replies.shift()?.reject(new Error('no reply'))
     await clock.settle()
   }
   /** Calls of a lane that the limits refuse for some time. */
@@ -124,7 +131,7 @@ function setup({ slots = 10, remote = false, mayWait = true, ...more }: Settings
     return blocked
   }
   const fates = (calls: readonly Call[]) => calls.map(({ fate }) => fate)
-  return { clock, queue, pod, takes, store, dispatcher, join, joinAll, reply, block, fates }
+  return { clock, queue, pod, takes, store, dispatcher, join, joinAll, reply, lose, block, fates }
 }
 
 describe('round trips of the dispatcher', () => {
@@ -226,6 +233,18 @@ describe('choice of the dispatcher between lanes', () => {
     ])
   })
 
+  it('a lane whose own slots are all in use requests nothing', () => {
+    const { pod, takes, joinAll, dispatcher } = setup({ lanes: { a: 1 } })
+    joinAll(1, 'a')
+    pod.paceMs = 1
+    joinAll(2, 'a')
+    joinAll(2, 'b')
+    takes.length = 0
+    pod.paceMs = 0
+    dispatcher.dispatch()
+    expect(takes.map(({ lane, calls }) => [lane, calls])).toEqual([['b', 2]])
+  })
+
   it('a blocked lane and one on a round trip do not hold back another', async () => {
     const { clock, block, join, dispatcher } = setup()
     block('a', 500)
@@ -269,6 +288,62 @@ describe('waits of the dispatcher', () => {
     pod.paceMs = 0
     await clock.advance(1)
     expect(fates(calls)).toEqual(['admitted', 'admitted'])
+  })
+
+  it('a pause that the store has ended starts its calls before its time', async () => {
+    const { clock, store, join } = setup()
+    store.reply = () => ({ granted: 0, waitUs: 5_000_000, paused: true })
+    const call = join()
+    store.reply = (calls) => ({ granted: calls })
+    store.pausedMs = 0
+    await clock.advance(999)
+    expect(call.fate).toBeUndefined()
+    await clock.advance(1)
+    expect(call.fate).toBe('admitted')
+  })
+
+  it('a request whose reply was lost is sent again 25 ms later', async () => {
+    const { clock, takes, join, lose, reply } = setup({ remote: true })
+    const call = join()
+    await clock.settle()
+    await lose()
+    expect([takes.length, call.fate]).toEqual([1, undefined])
+    await clock.advance(24)
+    expect(takes).toHaveLength(1)
+    await clock.advance(1)
+    expect(takes).toHaveLength(2)
+    await reply({ granted: 1 })
+    expect(call.fate).toBe('admitted')
+  })
+
+  it('the wait for the pace is no sign of overload', async () => {
+    const { clock, queue, joinAll } = setup({ paceMs: 40 })
+    const excluded = vi.spyOn(queue, 'excludeWait')
+    await clock.advance(1_000)
+    joinAll(3)
+    expect(excluded).toHaveBeenCalledWith('a', 1_040)
+  })
+
+  it('without a queue, calls of a lane on a round trip wait for its reply', async () => {
+    const { clock, join, reply } = setup({ remote: true, mayWait: false })
+    const first = join()
+    await clock.settle()
+    const second = join()
+    await clock.settle()
+    expect([first.fate, second.fate]).toEqual([undefined, undefined])
+    await reply({ granted: 1 })
+    await reply({ granted: 1 })
+    expect([first.fate, second.fate]).toEqual(['admitted', 'admitted'])
+  })
+
+  it('without a queue, a call of a blocked lane is refused with the time left', async () => {
+    const { clock, block, join } = setup({ mayWait: false })
+    await clock.advance(1_000)
+    expect(block('a', 500)[0]?.fate).toBe('refused: a limited for 500 ms')
+    const full = setup({ mayWait: false, paceMs: 10 })
+    await full.clock.advance(1_000)
+    expect(full.join('a').fate).toBe('refused: busy: pace')
+    expect(join('b').fate).toBe('admitted')
   })
 
   it('a pause holds every call until its end, also when limits are raised', async () => {
@@ -320,6 +395,14 @@ describe('calls that wait for the pod', () => {
     const single = setup({ paceMs: 1 })
     single.joinAll(4)
     expect(single.dispatcher.waitingForPod(0)).toBe(4)
+  })
+
+  it('the backlog contains no calls of lanes that wait for their limits', () => {
+    const { block, joinAll, dispatcher } = setup({ slots: 2 })
+    block('a', 500, 5)
+    expect(dispatcher.backlog(0)).toBe(0)
+    joinAll(4, 'b')
+    expect(dispatcher.backlog(0)).toBe(2)
   })
 
   it('the backlog is the part that does not fit into the free slots of pod and lanes', async () => {
