@@ -128,6 +128,14 @@ export const TARGETS = [
       'src/guard/pipeline/attempt.ts',
       'src/guard/pipeline/start-call.ts',
     ],
-    tests: GUARD_TESTS,
+    tests: [
+      ...GUARD_TESTS,
+      'test/guard-{pairs,piggyback,property,retry-conditions,scenarios}.test.ts',
+      'test/{names,refusal-texts}.test.ts',
+      'test/metrics/{estimates,metrics,spans}.test.ts',
+      'test/overload/guard-{hedge,overload}.test.ts',
+      'test/streams/*.test.ts',
+      'src/guard/{fetch,queue,stream}/*.test.ts',
+    ],
   },
 ]
