@@ -134,8 +134,8 @@ export const TARGETS = [
       'test/{names,refusal-texts}.test.ts',
       'test/metrics/{estimates,metrics,spans}.test.ts',
       'test/overload/guard-{hedge,overload}.test.ts',
-      'test/streams/*.test.ts',
-      'src/guard/{fetch,queue,stream}/*.test.ts',
+      'test/streams/{observed,probes}.test.ts',
+      'src/guard/{fetch/failed-response,queue/permit-dispatcher,stream/watched-iterable}.test.ts',
     ],
   },
 ]
