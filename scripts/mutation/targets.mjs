@@ -131,7 +131,9 @@ export const TARGETS = [
     tests: [
       ...GUARD_TESTS,
       'test/guard-{pairs,piggyback,property,retry-conditions,scenarios}.test.ts',
-      'test/{names,refusal-texts}.test.ts',
+      'test/{names,refusal-texts,run-options}.test.ts',
+      // They read the log of decisions, which traces calls.
+      '../dashboard/test/server/{decision-log,requests}.test.ts',
       'test/metrics/{estimates,metrics,spans}.test.ts',
       'test/overload/guard-{hedge,overload}.test.ts',
       'test/streams/{observed,probes}.test.ts',

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
-import { OptionsError } from '../src/core/options/checks.js'
+import { describe, expect, it, vi } from 'vitest'
+import { type Duration, OptionsError } from '../src/core/options/checks.js'
 import { createSpillway } from '../src/guard/spillway.js'
+import { createVirtualClock } from '../src/testing/virtual-clock.js'
 
 const wrong = { idempotnet: true } as never
 
@@ -36,6 +37,54 @@ describe('options of a call', () => {
     await expect(guard.fetch('http://localhost/')).rejects.toThrow(
       "run.lan: unknown option; did you mean 'lane'?",
     )
+  })
+
+  it.each([
+    [{ timeoutMs: -1 }, 'timeoutMs: must be a duration of at least 0 ms'],
+    [{ timeoutMs: Number.NaN }, 'timeoutMs: must be a duration of at least 0 ms'],
+    [{ timeoutMs: true }, 'timeoutMs: must be a duration of at least 0 ms'],
+    [{ needsMs: -1 }, 'needsMs: must be a number of at least 0, got -1'],
+    [{ needsMs: 'a' }, 'needsMs: must be a number of at least 0, got "a"'],
+    [{ callerAttempt: 0 }, 'callerAttempt: must be a positive integer, got 0'],
+    [{ lane: '' }, 'lane: must be a non-empty string, got ""'],
+    [{ lane: 5 }, 'lane: must be a non-empty string, got 5'],
+    [{ priority: 'urgent' }, 'priority: '],
+    [{ signal: {} }, 'signal: '],
+  ])('the invalid run option %j rejects the call with its name', async (options, text) => {
+    const guard = createSpillway().guard('g', {})
+    const fn = vi.fn()
+    const error = await guard.run(fn, options as never).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(OptionsError)
+    expect((error as Error).message.startsWith(text)).toBe(true)
+    expect(fn).not.toHaveBeenCalled()
+  })
+
+  it.each([
+    [250, 250],
+    ['2s', 2_000],
+  ])('a call with the timeout %j ends after %d ms', async (timeoutMs, ms) => {
+    const clock = createVirtualClock()
+    const guard = createSpillway({ clock }).guard('g', {})
+    const call = guard
+      .run(() => new Promise(() => {}), { timeoutMs: timeoutMs as Duration })
+      .catch(({ code }) => code)
+    expect(await clock.until(call)).toBe('DEADLINE_EXCEEDED')
+    expect(clock.now()).toBe(ms)
+  })
+
+  it('a timeout of 0 refuses the call, and a call may need no time', async () => {
+    const guard = createSpillway().guard('g', {})
+    await expect(guard.run(() => 1, { timeoutMs: 0 })).rejects.toMatchObject({
+      code: 'DEADLINE_EXCEEDED',
+    })
+    expect(await guard.run(() => 1, { timeoutMs: 1_000, needsMs: 0 })).toBe(1)
+  })
+
+  it('an aborted signal rejects the call with its reason before other options are read', async () => {
+    const guard = createSpillway().guard('g', {})
+    const reason = new Error('left')
+    const call = guard.run(() => 1, { signal: AbortSignal.abort(reason), lane: '' })
+    await expect(call).rejects.toBe(reason)
   })
 
   it('options that are undefined, and properties of a prototype, are accepted', async () => {
