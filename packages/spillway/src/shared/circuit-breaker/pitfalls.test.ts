@@ -444,13 +444,16 @@ describe('failures reported at once while successes wait', () => {
     const window = { windowMs: 100, minimumCalls: 20 }
     const { opened, worst } = await worstOf({ errors: 0.05, ...seconds }, { ...rate, ...window })
     expect(opened).toBe(0)
-    expect(worst).toBeLessThan(0.5)
+    // It reaches 0.2 if successes wait.
+    expect(worst).toBeLessThan(0.2)
   })
 
   it('immediate failure reports do not distort a count window of 100 calls', async () => {
     const window = { windowCalls: 100, minimumCalls: 20 }
-    const { opened } = await worstOf({ errors: 0.05, ...seconds }, { ...rate, ...window })
+    const { opened, worst } = await worstOf({ errors: 0.05, ...seconds }, { ...rate, ...window })
     expect(opened).toBe(0)
+    // It reaches 0.36 if successes wait.
+    expect(worst).toBeLessThan(0.3)
   })
 
   it.each([1, 2, 3, 4, 5])('a new fleet with 5 % failures never trips: %i', async (seed) => {
