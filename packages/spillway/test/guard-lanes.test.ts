@@ -73,6 +73,7 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
       pod.quick({ lane: `lane ${i}` })
       await pod.clock.advance(10)
     }
+    expect(lanesOf(pod)).toContain('isolated')
     const refused = pod.quick({ lane: 'isolated' })
     await pod.clock.advance(10)
     expect(refused.error).toMatchObject({ code: 'CIRCUIT_OPEN' })
@@ -92,6 +93,7 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
       pod.quick({ lane: `lane ${i}` })
       await pod.clock.advance(10)
     }
+    expect(lanesOf(pod)).toContain('paused')
     const refused = pod.quick({ lane: 'paused' })
     await pod.clock.advance(10)
     expect(refused.error).toMatchObject({ code: 'VENDOR_LIMITED' })
