@@ -311,11 +311,12 @@ describe('refused calls', () => {
 
   it('calls refused by a later stage do not count towards the failure rate', async () => {
     const { clock, pod } = setup({ failureRate: 0.5, minimumCalls: 10 })
+    // Its status, 503, would be a failure of the downstream.
     const error = new SpillwayError({
-      code: 'VENDOR_LIMITED',
-      stage: 'vendor-limit',
-      scope: 'shared',
-      explain: () => 'limited',
+      code: 'QUEUE_FULL',
+      stage: 'concurrency',
+      scope: 'local',
+      explain: () => 'full',
     })
     for (let call = 0; call < 100; call++) {
       await clock.until(pod.run(() => Promise.reject(error)).catch(() => {}))
