@@ -160,13 +160,15 @@ describe('fallbacks that are not used', () => {
   })
 
   it('the fallback is not used for a client that has disconnected', async () => {
-    const { chat, spare, vendor } = await startTwo({ neverAnswer: true })
+    const { chat, spare, vendor, records } = await startTwo({ neverAnswer: true })
     const leave = new AbortController()
     const call = chat({}, { signal: leave.signal }).catch(() => 'left')
     await until('it arrived', () => vendor.counts.arrived === 1)
     leave.abort()
     expect(await call).toBe('left')
     await until('the vendor is idle', () => vendor.atOnce === 0)
+    await until('it is recorded', () => records.length === 1)
+    expect(records[0]?.vendorAttempts).toEqual([{ vendor: 'openai', attempts: 1 }])
     expect(spare.counts.arrived).toBe(0)
   })
 })

@@ -210,13 +210,26 @@ describe('names chosen by clients', () => {
   })
 
   it('model names of clients create a bounded number of lanes', async () => {
+    const startedMs = performance.now()
     const running = await startGateway(
-      { guard: { breaker: { consecutiveFailures: 5 } } },
+      { guard: { concurrency: { limit: 150 } } },
       { knobs: { tokens: 1 } },
     )
-    await Promise.all(Array.from({ length: 150 }, (_, i) => running.chat({ model: `model-${i}` })))
-    const text = await (await fetch(`${running.adminUrl}/metrics`)).text()
-    expect(text.match(/state="closed"/g)?.length).toBeLessThanOrEqual(200)
+    const decisions = () =>
+      Promise.all(
+        Array.from({ length: 150 }, async (_, i) => {
+          const answer = await running.chat({ model: `model-${i}` })
+          await answer.text()
+          return answer.headers.get('spillway-decision') ?? ''
+        }),
+      )
+    // A model has a lane once it was answered, and its next request uses that lane.
+    await decisions()
+    const lanes = (await decisions()).filter((each) => each.includes('lane="model-')).length
+    // 20 at once and 5 more per second.
+    expect(lanes).toBeGreaterThanOrEqual(20)
+    const seconds = (performance.now() - startedMs) / 1_000
+    expect(lanes).toBeLessThanOrEqual(20 + 5 * seconds)
   })
 })
 

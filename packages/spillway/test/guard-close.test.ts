@@ -167,8 +167,17 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
   })
 
   it('close() reports the last outcomes before it resolves', async () => {
-    const { clock, run, quick, guard, breaker } = setup()
+    const { clock, run, quick, guard, breaker, store } = setup()
     await clock.until(quick().promise)
+    await clock.advance(1_000)
+    const { breakers } = store
+    const report = breakers.report.bind(breakers)
+    let reported = 0
+    breakers.report = async (request) => {
+      const view = await report(request)
+      for (const [, times] of request.outcomes) reported += times
+      return view
+    }
     const job = createJob()
     run(job.fn)
     run(job.fn)
@@ -176,6 +185,7 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     const closing = guard.close()
     job.fail(vendorError(503))
     await clock.until(closing)
+    expect(reported).toBe(2)
     await clock.advance(1_100)
     expect(breaker.snapshot()).toMatchObject({ calls: 3, failures: 2, consecutiveFailures: 2 })
   })

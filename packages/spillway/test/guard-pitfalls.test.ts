@@ -263,7 +263,7 @@ describe('retry', () => {
       const failure = createFailure(vendorError(503))
       const call = run(failure.fn)
       await clock.until(call.promise)
-      expect(call.error).toMatchObject({ status: 503 })
+      expect(call.error).toMatchObject({ message: 'the vendor answered 503' })
       expect(failure.started).toBe(attempts)
     },
   )
@@ -276,8 +276,11 @@ describe('retry', () => {
       retry: { attempts: 3, baseMs: 10, budget: 1 },
     })
     const failure = createFailure(vendorError(503))
-    await clock.until(run(failure.fn).promise)
+    const call = run(failure.fn)
+    await clock.until(call.promise)
     expect(guard.snapshot().breakers[0]?.state).toBe('open')
+    // The refusal of the breaker would replace the error if the call were retried.
+    expect(call.error).toMatchObject({ message: 'the vendor answered 503' })
     expect(failure.started).toBe(1)
   })
 })

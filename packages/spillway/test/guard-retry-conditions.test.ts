@@ -87,17 +87,16 @@ describe('retries while the pod is full', () => {
 
   it('slot that the work of another timed-out call still keeps counts as in use', async () => {
     const { clock, run } = createGuardPod({
-      concurrency: { limit: 2 },
-      queue: { size: 5 },
+      concurrency: { limit: 20 },
       timeout: { callMs: 100 },
       retry: { ...retry, attempts: 2 },
     })
     const retries = collectRetries(() => clock.now())
-    for (let call = 0; call < 3; call++) run(() => new Promise(() => {}))
-    await clock.advance(90)
+    for (let call = 0; call < 19; call++) run(() => new Promise(() => {}), { idempotent: false })
+    await clock.advance(200)
+    // No call is left, but the work of 19 keeps their slots.
     run(() => Promise.reject(vendorError(503)))
     await clock.advance(20_000)
-    // Two calls hang in both slots, so two wait until they time out, and none is retried.
     expect(retries).toEqual([])
   })
 

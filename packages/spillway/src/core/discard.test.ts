@@ -76,7 +76,7 @@ describe('discardResult', () => {
     7,
     {},
     { body: 'text' },
-    { cancel: () => expect.unreachable('only streams are cancelled') },
+    { cancel: () => {} },
     new Response(null, { status: 204 }),
     Object.defineProperty({}, 'body', {
       get() {
@@ -84,7 +84,7 @@ describe('discardResult', () => {
       },
     }),
   ])('discardResult leaves %j alone', (value) => {
-    expect(() => discardResult(value)).not.toThrow()
+    expect(discardResult(value)).toBe(false)
   })
 
   it('discardResult accepts a body that is being read', async () => {

@@ -370,8 +370,12 @@ describe('staleCache()', () => {
     const guard = guardWith({ fallback: [cached({ copy: structuredClone })] })
     const mine = await guard.run(() => ({ items: [1] }), { cacheKey: 'a' })
     mine.items.push(2)
-    const stale = await guard.run(broken as () => Promise<{ items: number[] }>, { cacheKey: 'a' })
+    const findStale = () =>
+      guard.run(broken as () => Promise<{ items: number[] }>, { cacheKey: 'a' })
+    const stale = await findStale()
     expect(stale.items).toEqual([1])
+    stale.items.push(3)
+    expect((await findStale()).items).toEqual([1])
   })
 
   it('stale cache uses the `key` option to compute its keys', async () => {

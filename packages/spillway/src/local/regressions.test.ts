@@ -184,7 +184,9 @@ describe('callbacks that fail', () => {
     const budget = { recordRequest: fail, tryRetry: fail } as never
     const retry = createRetry({ budget })
     const boom = new Error('boom')
-    await expect(retry.run(() => Promise.reject(boom))).rejects.toBe(boom)
+    const fn = vi.fn(() => Promise.reject(boom))
+    await expect(retry.run(fn)).rejects.toBe(boom)
+    expect(fn).toHaveBeenCalledOnce()
     await expect(retry.run(() => 'ok')).resolves.toBe('ok')
   })
 })

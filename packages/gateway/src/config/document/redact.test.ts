@@ -29,7 +29,8 @@ describe('secrets in configuration reports', () => {
     ['in a list', `vendors: { a: { protocol: openai, keys: [${SECRET}] } }`],
     [
       'over several lines',
-      `vendors:\n  a:\n    protocol: openai\n    key: |\n      ${SECRET}\n      ${SECRET}\n`,
+      // Reports show the line of a mistake, so there is one on the last line of the secret.
+      `vendors: { a: { protocol: openai, key: "${SECRET}\n  ${SECRET}", protcol: a } }`,
     ],
     [
       'in a header',
@@ -82,7 +83,7 @@ describe('secrets in configuration reports', () => {
     ['as a number', `port: ${LOOKS}`],
     ['in a comment', `port: x # was ${LOOKS}`],
     ['in a comment of its own', `prot: 1 # key: ${LOOKS}`],
-    ['in a comment of a line that is not YAML', `a: [ # was ${LOOKS}`],
+    ['in a comment of a line that is not YAML', `a: ] # was ${LOOKS}`],
   ])('no report shows what looks like a secret: %s', (_, line) => {
     expect(shownOf(`vendors: { a: { protocol: openai } }\n${line}\n`)).not.toContain(LOOKS)
   })

@@ -311,11 +311,12 @@ describe('refused calls', () => {
 
   it('calls refused by a later stage do not count towards the failure rate', async () => {
     const { clock, pod } = setup({ failureRate: 0.5, minimumCalls: 10 })
+    // Its status, 503, would be a failure of the downstream.
     const error = new SpillwayError({
-      code: 'VENDOR_LIMITED',
-      stage: 'vendor-limit',
-      scope: 'shared',
-      explain: () => 'limited',
+      code: 'QUEUE_FULL',
+      stage: 'concurrency',
+      scope: 'local',
+      explain: () => 'full',
     })
     for (let call = 0; call < 100; call++) {
       await clock.until(pod.run(() => Promise.reject(error)).catch(() => {}))
@@ -444,13 +445,16 @@ describe('failures reported at once while successes wait', () => {
     const window = { windowMs: 100, minimumCalls: 20 }
     const { opened, worst } = await worstOf({ errors: 0.05, ...seconds }, { ...rate, ...window })
     expect(opened).toBe(0)
-    expect(worst).toBeLessThan(0.5)
+    // It reaches 0.2 if successes wait.
+    expect(worst).toBeLessThan(0.2)
   })
 
   it('immediate failure reports do not distort a count window of 100 calls', async () => {
     const window = { windowCalls: 100, minimumCalls: 20 }
-    const { opened } = await worstOf({ errors: 0.05, ...seconds }, { ...rate, ...window })
+    const { opened, worst } = await worstOf({ errors: 0.05, ...seconds }, { ...rate, ...window })
     expect(opened).toBe(0)
+    // It reaches 0.36 if successes wait.
+    expect(worst).toBeLessThan(0.3)
   })
 
   it.each([1, 2, 3, 4, 5])('a new fleet with 5 % failures never trips: %i', async (seed) => {

@@ -210,7 +210,11 @@ describe('learned limits', () => {
 
   it('limit without `learn` is not lowered', () => {
     const lane = new LearningLane({ learn: false })
-    lane.refuse(140, lane.take(200), { refused: undefined })
+    expect(lane.refuse(1, lane.take(200))?.learned).toBeUndefined()
+    lane.pass(60 * SECOND_US)
+    const left = [{ limit: 0, remaining: 20, resetUs: SECOND_US }]
+    const answer = { throttled: false, refused: undefined, left }
+    expect(lane.refuse(1, lane.take(40), answer)?.learned).toBeUndefined()
     expect(lane.limit).toBe(200)
   })
 

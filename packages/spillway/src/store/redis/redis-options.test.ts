@@ -54,7 +54,8 @@ describe('Redis store options', () => {
 
   it('error messages never contain the password of a URL', () => {
     const connect = () => check({ url: 'redis://me:secret@localhost/cache' })
-    expect(connect).toThrow(expect.not.objectContaining({ message: /secret/ }))
+    expect(connect).toThrow('redis.url: must be a URL')
+    expect(connect).not.toThrow('secret')
   })
 
   it.each([
