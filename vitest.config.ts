@@ -15,7 +15,11 @@ const isIo = ({ project }: TestSpecification) => project.name === 'io'
 /** For tests that compute. The files that run in one thread share the loaded modules, which saves most of their start-up time. */
 const COMPUTING = {
   isolate: false,
-  setupFiles: ['./scripts/require-assertions.mjs', './scripts/forbid-io.mjs'],
+  setupFiles: [
+    './scripts/require-assertions.mjs',
+    './scripts/forbid-left-listeners.mjs',
+    './scripts/forbid-io.mjs',
+  ],
   maxWorkers: availableParallelism(),
   sequence: { groupOrder: 0 },
 }
@@ -59,6 +63,7 @@ export default defineConfig({
           include: sockets,
           setupFiles: [
             './scripts/require-assertions.mjs',
+            './scripts/forbid-left-listeners.mjs',
             './scripts/patient-waits.mjs',
             './scripts/forbid-processes.mjs',
           ],
@@ -74,7 +79,11 @@ export default defineConfig({
           pool: 'forks',
           isolate: false,
           include: io,
-          setupFiles: ['./scripts/require-assertions.mjs', './scripts/patient-waits.mjs'],
+          setupFiles: [
+            './scripts/require-assertions.mjs',
+            './scripts/forbid-left-listeners.mjs',
+            './scripts/patient-waits.mjs',
+          ],
           ...WAITING,
         },
       },
