@@ -130,14 +130,14 @@ export const TARGETS = [
     ],
     tests: [
       ...GUARD_TESTS,
-      'test/guard-{pairs,piggyback,property,retry-conditions,scenarios}.test.ts',
+      'test/guard-{attempts,pairs,piggyback,property,retry-conditions,scenarios}.test.ts',
       'test/{names,refusal-texts,run-options}.test.ts',
       // They read the log of decisions, which traces calls.
       '../dashboard/test/server/{decision-log,requests}.test.ts',
       'test/metrics/{estimates,metrics,spans}.test.ts',
       'test/overload/guard-{hedge,overload}.test.ts',
       'test/streams/{observed,probes}.test.ts',
-      'src/guard/{fetch/failed-response,queue/permit-dispatcher,stream/watched-iterable}.test.ts',
+      'src/guard/{fetch/failed-response,queue/permit-dispatcher,stream/{body-watch,watched-iterable}}.test.ts',
     ],
   },
 ]
