@@ -113,7 +113,7 @@ export const TARGETS = [
     files: ['src/local/retry/retry-call.ts', 'src/guard/stages/retry.ts'],
     tests: [
       'src/guard/stages/retry.test.ts',
-      'src/local/{regressions,retry/retry}.test.ts',
+      'src/local/{regressions,retry/retry,retry/retry-call}.test.ts',
       ...GUARD_TESTS,
     ],
   },
