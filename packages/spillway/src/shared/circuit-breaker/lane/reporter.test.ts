@@ -303,15 +303,6 @@ describe('breaker reporter', () => {
       expect(reporter.isIdle).toBe(true)
     })
 
-    it('reporter has no timer after a piggybacked report without further outcomes', async () => {
-      const { clock, reporter } = setup()
-      reporter.addLater(0)
-      await clock.advance(50)
-      const pending = reporter.piggyback()
-      pending?.arrived()
-      expect(clock.pending).toBe(0)
-    })
-
     it('reporter sends nothing during a piggybacked report, and urgent outcomes right after it', async () => {
       const { clock, sent, reporter } = setup()
       reporter.addLater(0)
