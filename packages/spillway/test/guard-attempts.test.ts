@@ -90,6 +90,7 @@ describe('judgement of an attempt', () => {
     run(() => sleep(clock, 40))
     await clock.advance(1_000)
     expect(timings.attempts[0]?.durations.sum).toBeCloseTo(0.04)
+    expect(timings.queueWait.sum).toBe(0)
   })
 
   it('work that a timed-out call leaves behind keeps its slot', async () => {
