@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { currentDeadline, Deadline, runWithDeadline } from '../src/core/time/deadline.js'
 import { sleep } from '../src/core/time/sleep.js'
 import type { GuardTimings } from '../src/guard/pipeline/counters.js'
+import { createSpillway } from '../src/guard/spillway.js'
+import { customStage } from '../src/guard/stages/custom.js'
 import type { CallContext, GuardOptions } from '../src/index.js'
+import { createVirtualClock } from '../src/testing/virtual-clock.js'
 import { createGuardPod } from './guard-pod.js'
 
 const setup = (options: GuardOptions) => createGuardPod(options, { where: 'memory' })
@@ -60,6 +63,75 @@ describe('context of an attempt', () => {
       expect(left).toEqual([500, 500, 300, 300, 300, 300, undefined, undefined])
     },
   )
+})
+
+describe('attempts and work around them', () => {
+  it('a custom stage learns that an attempt belongs to a job, and of which tenant', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const seen: [kind: string, tenant: string | undefined][] = []
+    const stage = customStage({
+      name: 'seen',
+      after: 'breaker',
+      acquire({ kind, tenant }) {
+        seen.push([kind, tenant])
+      },
+    })
+    const guard = spillway.guard('vendor', { stages: [stage] })
+    const queue = spillway.jobQueue<number, number>('batch', { guard: 'vendor' })
+    await guard.run(() => 1)
+    queue.work(async ({ data }) => data)
+    await clock.until(queue.addMany([{ data: 1, tenant: 'acme' }]))
+    await clock.advance(1_000)
+    expect(seen).toEqual([
+      ['call', undefined],
+      ['job', 'acme'],
+    ])
+    await clock.until(spillway.close({ graceMs: 0 }))
+  })
+
+  it('a call with a timeout is not retried after a guard within it has given up', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const retry = { attempts: 2, budget: 1, baseMs: 1 }
+    const [outer, inner] = [spillway.guard('outer', { retry }), spillway.guard('inner', { retry })]
+    let attempts = 0
+    const fail = async () => {
+      attempts++
+      throw Object.assign(new Error('down'), { status: 503 })
+    }
+    const call = outer.run(() => inner.run(fail), { timeoutMs: 60_000 })
+    await clock.until(call.catch(() => {}))
+    expect(attempts).toBe(2)
+    await clock.until(spillway.close())
+  })
+
+  it('a pod that closes waits for every running call', async () => {
+    const { clock, spillway, run } = setup({})
+    run(() => sleep(clock, 100))
+    run(() => sleep(clock, 500))
+    let closed = false
+    const closing = spillway.close({ graceMs: 10_000 }).then(() => {
+      closed = true
+    })
+    await clock.advance(499)
+    expect(closed).toBe(false)
+    await clock.until(closing)
+    expect(clock.now()).toBeLessThan(1_000)
+  })
+
+  it('work that a guard within the call has left behind keeps the slot of the call', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const outer = spillway.guard('outer', { concurrency: { limit: 1 } })
+    const inner = spillway.guard('inner', { timeout: { callMs: 100 } })
+    const call = outer.run(() => inner.run(() => sleep(clock, 500))).catch(({ code }) => code)
+    expect(await clock.until(call)).toBe('CALL_TIMEOUT')
+    expect(outer.snapshot().active).toBe(1)
+    await clock.advance(400)
+    expect(outer.snapshot().active).toBe(0)
+    await clock.until(spillway.close())
+  })
 })
 
 describe('judgement of an attempt', () => {
