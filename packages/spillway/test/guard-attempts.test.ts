@@ -90,6 +90,23 @@ describe('attempts and work around them', () => {
     await clock.until(spillway.close({ graceMs: 0 }))
   })
 
+  it('stages release an attempt in the reverse order in which they acquired it', async () => {
+    const order: string[] = []
+    const stage = (name: string, after: string) =>
+      customStage({
+        name,
+        after,
+        acquire() {
+          order.push(`acquire ${name}`)
+          return name
+        },
+        release: () => order.push(`release ${name}`),
+      })
+    const { run } = setup({ stages: [stage('one', 'breaker'), stage('two', 'one')] })
+    await run(() => order.push('run')).promise
+    expect(order).toEqual(['acquire one', 'acquire two', 'run', 'release two', 'release one'])
+  })
+
   it('a call with a timeout is not retried after a guard within it has given up', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
