@@ -105,7 +105,8 @@ async function runStryker(files, { tests, isInProcess }, name) {
     // Each mutant of code that runs while a module loads would need every test.
     ignoreStatic: true,
     concurrency: Number(process.env.SPILLWAY_MUTATION_PROCESSES ?? 1),
-    // Ends mutants with an endless loop. Stryker adds 1.5 times the duration of the tests. Long enough for a busy machine.
+    // Ends mutants with an endless loop. Stryker adds 1.5 times the duration of the tests, which take about 2 s in one process.
+    // On an overloaded machine a slow mutant may count as detected: see the column "timed out".
     timeoutMS: isInProcess ? 4_000 : 40_000,
     incremental: options.incremental,
     incrementalFile: join(CACHE, `${name}.json`),
